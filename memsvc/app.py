@@ -1,0 +1,176 @@
+"""The composition root: from settings to a running service.
+
+Purpose: opens store, model and segments, builds policy and servers, and closes all of it in order. The only module
+that knows every room.
+
+Threading: `Service` is built, started and closed by one thread.
+
+Rejected: a dependency-injection framework (twenty constructor calls say more).
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from memsvc.config import Settings, default_model_cache_dir
+from memsvc.memory import care
+from memsvc.memory.care import ReindexJob
+from memsvc.memory.feed import ChangeFeed
+from memsvc.memory.memories import Memories
+from memsvc.memory.recall import Recaller
+from memsvc.memory.reindex import check_model
+from memsvc.model import IdMinter
+from memsvc.retrieval.default_model import ensure_default_model
+from memsvc.retrieval.embedder import Embedder
+from memsvc.retrieval.segments import SegmentStore
+from memsvc.retrieval.warm import warm_kernels
+from memsvc.service.admin_servicer import AdminServicer, Counters
+from memsvc.service.memory_servicer import MemoryServicer
+from memsvc.service.server import GrpcServer, check_listen
+from memsvc.storage.lmdb_engine import LmdbEngine
+
+LOG = logging.getLogger("memsvc")
+STORE_DIR = "store"
+SEGMENTS_DIR = "segments"
+_HOUR_US = 3_600_000_000
+
+
+def now_us() -> int:
+    """UTC microseconds: the process's wall clock."""
+    return time.time_ns() // 1000
+
+
+def open_engine(settings: Settings) -> LmdbEngine:
+    """The store below the data directory. Raises StoreLocked, FormatVersionUnknown."""
+    return LmdbEngine.open(
+        settings.data_dir / STORE_DIR, clock_us=now_us, max_map_size_bytes=settings.map_size_max_bytes
+    )
+
+
+def open_model(directory: str, progress: Callable[[str, int, int], None] | None = None) -> Embedder:
+    """The embedder of a model directory, or of the default model, which is built when it is not there yet."""
+    path = Path(directory) if directory else ensure_default_model(default_model_cache_dir(), progress)
+    embedder = Embedder(path)
+    embedder.warm()
+    return embedder
+
+
+class Service:
+    """Everything that a serving process holds. `close` is safe after a failed start."""
+
+    def __init__(self, settings: Settings, progress: Callable[[str, int, int], None] | None = None) -> None:
+        check_listen(settings.listen)
+        self.settings = settings
+        self._started_s = time.monotonic()
+        self.engine = open_engine(settings)
+        try:
+            self.embedder = open_model(settings.model, progress)
+            check_model(self.engine, self.embedder, settings.model)
+        except BaseException:
+            self.engine.close()
+            raise
+        self.segments = SegmentStore(
+            self.engine,
+            self.embedder.model_id,
+            self.embedder.dim,
+            settings.data_dir / SEGMENTS_DIR,
+            save_after_changes=settings.segment_save_rows,
+        )
+        self.feed = ChangeFeed(self.engine)
+        self.memories = Memories(
+            self.engine,
+            self.embedder,
+            self.segments,
+            self.feed,
+            clock_us=now_us,
+            minter=IdMinter(now_us),
+            content_max_bytes=settings.content_max_bytes,
+            answer_retention_us=round(settings.answer_retention_hours * _HOUR_US),
+        )
+        self.recaller = Recaller(self.engine, self.embedder, self.segments, clock_us=now_us)
+        self.reindex = ReindexJob(self.engine, open_model, self._switch_model)
+        self.memory_servicer = MemoryServicer(
+            self.engine,
+            self.memories,
+            self.recaller,
+            self.feed,
+            clock_us=now_us,
+            latency_budget_s=settings.latency_budget_ms / 1000,
+            content_max_bytes=settings.content_max_bytes,
+            watch_streams_max=settings.watch_streams_max,
+        )
+        self.server = GrpcServer(
+            self.memory_servicer,
+            self._admin(),
+            worker_threads=settings.worker_threads,
+            watch_streams_max=settings.watch_streams_max,
+        )
+
+    def _admin(self) -> AdminServicer:
+        return AdminServicer(
+            stats=lambda: care.stats(self.engine),
+            counters=self.counters,
+            verify=lambda: care.verify(self.engine, self.segments),
+            backup=self.backup,
+            reindex=self.reindex,
+        )
+
+    def start(self) -> str:
+        """Warms, loads the large segments, serves; returns HOST:PORT."""
+        warm_kernels(self.embedder.dim)
+        self.segments.start()
+        with self.engine.read() as txn:
+            heads = list(txn.heads())
+        for head in heads:
+            if head.sequence >= self.settings.preload_rows:
+                self.segments.get(head.namespace)
+        gc.collect()
+        gc.freeze()  # what is loaded stays: the collector need not walk it again in the middle of a recall
+        return self.server.start(self.settings.listen)
+
+    def counters(self) -> Counters:
+        """Counts since the start."""
+        return Counters(
+            self.recaller.recall_count,
+            self.recaller.degraded_count,
+            self.memory_servicer.write_count,
+            int(time.monotonic() - self._started_s),
+            resident_size_bytes(),
+            self.embedder.model_id,
+            self.embedder.dim,
+        )
+
+    def backup(self, directory: Path) -> int:
+        """A hot copy in the layout of a data directory: `serve --data-dir` opens it."""
+        size = care.backup(self.engine, directory / STORE_DIR)
+        return size
+
+    def _switch_model(self, embedder: Embedder) -> None:
+        """After a reindex: everything uses the new model from the next call on."""
+
+        def switch() -> None:
+            self.memories.embedder = self.recaller.embedder = self.embedder = embedder
+
+        self.segments.switch_model(embedder.model_id, embedder.dim, switch)
+
+    def close(self) -> None:
+        """Stops serving, saves segments, closes the store."""
+        self.server.stop()
+        self.reindex.close()
+        self.segments.close()
+        self.embedder.close()
+        self.engine.close()
+
+
+def resident_size_bytes() -> int:
+    """Resident memory of this process; the peak where the system does not tell the present (not Linux)."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return pages * resource.getpagesize()

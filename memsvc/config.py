@@ -1,0 +1,63 @@
+"""Settings: the one place that reads the environment.
+
+Purpose: every setting has a default, a unit in its name, and one description that `--help`, README and errors share.
+Precedence: command line (passed in as keyword arguments), environment (`MEMSVC_*`), default.
+
+Threading: frozen after construction.
+
+Rejected: a configuration file (two places for one truth while a command line and an environment do).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+def _default_data_dir() -> Path:
+    base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(base) / "memsvc"
+
+
+def default_model_cache_dir() -> Path:
+    """Where built and pulled models are kept: $XDG_CACHE_HOME/memsvc/models, or ~/.cache/memsvc/models."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "memsvc" / "models"
+
+
+class Settings(BaseSettings):
+    """All settings of the server. Environment variables are the upper-case names behind MEMSVC_."""
+
+    model_config = SettingsConfigDict(env_prefix="MEMSVC_", frozen=True, extra="forbid", env_ignore_empty=True)
+
+    data_dir: Path = Field(default_factory=_default_data_dir, description="Directory of the store.")
+    listen: str = Field("127.0.0.1:50051", description="HOST:PORT to serve gRPC on; port 0 takes a free one.")
+    model: str = Field("", description="Model directory (model.onnx, tokenizer.json); empty: the default model.")
+    latency_budget_ms: float = Field(50.0, gt=0, le=60_000, description="Budget of a recall that names none.")
+    worker_threads: int = Field(16, ge=1, le=1024, description="Calls served at once.")
+    watch_streams_max: int = Field(128, ge=1, le=4096, description="Watch streams served at once.")
+    answer_retention_hours: float = Field(24.0, gt=0, description="How long a request_id is remembered.")
+    preload_rows: int = Field(2000, ge=0, description="Namespaces with more changes are loaded before `ready`.")
+    map_size_max_bytes: int = Field(2**40, ge=2**20, description="Upper limit of the store's size.")
+    segment_save_rows: int = Field(
+        5000, ge=1, description="Save a segment's index after this many changes, and at a clean stop."
+    )
+    content_max_bytes: int = Field(65_536, ge=1, le=2**24, description="Largest content of a memory, in UTF-8.")
+    log_level: str = Field("INFO", description="DEBUG, INFO, WARNING or ERROR. Logs hold no content.")
+    hf_endpoint: str = Field("", description="Hub that `memsvc model pull` asks; empty: huggingface.co.")
+
+
+class ClientSettings(BaseSettings):
+    """Settings of the command line as a client of a running server."""
+
+    model_config = SettingsConfigDict(env_prefix="MEMSVC_", frozen=True, extra="ignore", env_ignore_empty=True)
+
+    server: str = Field("127.0.0.1:50051", description="HOST:PORT of the server to talk to.")
+    user_id: str = Field("", description="User id of the calls.")
+    project_id: str = Field("", description="Project id of the calls.")
+    agent_id: str = Field("", description="Agent id of the calls.")
+    session_id: str = Field("", description="Session id of the calls.")
+    tenant: str = Field("", description="Tenant of the calls; empty: default.")

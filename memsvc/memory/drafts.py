@@ -1,0 +1,152 @@
+"""Checking what callers want stored: limits, ranges, times; from a draft to the fields of a memory.
+
+Purpose: every input has a limit and an error that names it; the same door for write, batch and update.
+
+Threading: pure functions.
+
+Rejected: truncating what is too long (a statement cut in half says something else).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from memsvc.errors import InvalidArgument, LayerNotWritable, LimitExceeded
+from memsvc.model import (
+    EARLIEST_TIME_US,
+    LATEST_TIME_US,
+    Layer,
+    MemoryType,
+    Scope,
+    Source,
+    id_to_bytes,
+)
+
+SUBJECT_MAX_CHARS = 256
+TAGS_MAX = 64
+TAG_MAX_CHARS = 128
+METADATA_MAX_BYTES = 16_384
+METADATA_MAX_DEPTH = 16
+SOURCE_MAX_CHARS = 256
+SUPERSEDES_MAX = 16
+REASON_MAX_CHARS = 1024
+BATCH_MAX = 1000
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory to be stored; None means unset. Times are UTC microseconds."""
+
+    content: str
+    type: MemoryType | None = None
+    layer: Layer | None = None
+    scope: Scope | None = None
+    subject: str = ""
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] = {}
+    source: Source = Source()
+    importance: float | None = None
+    confidence: float | None = None
+    occur_time_us: int | None = None
+    expire_time_us: int | None = None
+    supersedes: tuple[str, ...] = ()
+
+
+def check_draft(draft: Draft, content_max_bytes: int, path: str) -> None:
+    """Raises InvalidArgument, LimitExceeded or LayerNotWritable naming the field below `path`."""
+    check_content(draft.content, content_max_bytes, f"{path}.content")
+    if draft.layer in (Layer.WORKING, Layer.PERMANENT):
+        way = "sessions" if draft.layer == Layer.WORKING else "the maintenance path"
+        raise LayerNotWritable(
+            f"layer {draft.layer.name} is written by {way} only; use EPISODIC, SEMANTIC or PROCEDURAL",
+            field=f"{path}.layer",
+        )
+    check_subject(draft.subject, f"{path}.subject")
+    check_tags(draft.tags, f"{path}.tags")
+    check_metadata(draft.metadata, f"{path}.metadata")
+    for name in ("tool", "session_id", "message_id"):
+        check_length(getattr(draft.source, name), SOURCE_MAX_CHARS, f"{path}.source.{name}")
+    for name in ("importance", "confidence"):
+        check_unit(getattr(draft, name), f"{path}.{name}")
+    check_time(draft.occur_time_us, f"{path}.occur_time")
+    check_time(draft.expire_time_us, f"{path}.expire_time")
+    if len(draft.supersedes) > SUPERSEDES_MAX:
+        raise _too_many(len(draft.supersedes), SUPERSEDES_MAX, f"{path}.supersedes")
+    for memory_id in draft.supersedes:
+        check_memory_id(memory_id, f"{path}.supersedes")
+
+
+def check_content(content: str, content_max_bytes: int, field: str) -> None:
+    """Content must hold something other than white space and fit its limit (bytes of UTF-8)."""
+    if not content.strip():
+        raise InvalidArgument(f"{field} is empty; a memory needs a statement", field=field)
+    size = len(content.encode("utf-8", "surrogatepass"))
+    if size > content_max_bytes:
+        raise LimitExceeded(
+            f"{field} has {size} bytes, the limit is {content_max_bytes} (setting content_max_bytes); split it",
+            field=field,
+            limit=str(content_max_bytes),
+        )
+
+
+def check_subject(subject: str, field: str) -> None:
+    """At most SUBJECT_MAX_CHARS characters."""
+    check_length(subject, SUBJECT_MAX_CHARS, field)
+
+
+def check_tags(tags: tuple[str, ...], field: str) -> None:
+    """At most TAGS_MAX non-empty tags of at most TAG_MAX_CHARS characters."""
+    if len(tags) > TAGS_MAX:
+        raise _too_many(len(tags), TAGS_MAX, field)
+    for tag in tags:
+        if not tag:
+            raise InvalidArgument(f"{field} holds an empty tag", field=field)
+        check_length(tag, TAG_MAX_CHARS, field)
+
+
+def check_metadata(metadata: dict[str, Any], field: str) -> None:
+    """At most METADATA_MAX_BYTES as JSON, with finite numbers only."""
+    if not metadata:
+        return
+    try:
+        size = len(json.dumps(metadata, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass"))
+    except ValueError as error:
+        raise InvalidArgument(f"{field} holds a number that JSON can't: use finite ones", field=field) from error
+    if size > METADATA_MAX_BYTES:
+        raise LimitExceeded(
+            f"{field} has {size} bytes as JSON, the limit is {METADATA_MAX_BYTES}",
+            field=field,
+            limit=str(METADATA_MAX_BYTES),
+        )
+
+
+def check_length(text: str, limit: int, field: str) -> None:
+    """Raises LimitExceeded when the text has more than `limit` characters."""
+    if len(text) > limit:
+        raise LimitExceeded(f"{field} has {len(text)} characters, the limit is {limit}", field=field, limit=str(limit))
+
+
+def check_unit(value: float | None, field: str) -> None:
+    """None or a number from 0 to 1 (NaN is neither)."""
+    if value is not None and not 0.0 <= value <= 1.0:
+        raise InvalidArgument(f"{field} must be from 0 to 1, not {value}", field=field)
+
+
+def check_time(time_us: int | None, field: str) -> None:
+    """None or a time that a protobuf Timestamp can hold (years 1 to 9999)."""
+    if time_us is not None and not EARLIEST_TIME_US <= time_us <= LATEST_TIME_US:
+        raise InvalidArgument(f"{field} is outside of the years 1 to 9999", field=field)
+
+
+def check_memory_id(memory_id: str, field: str) -> None:
+    """Raises InvalidArgument for anything that isn't `mem_` + a UUID in lower case."""
+    if not memory_id:
+        raise InvalidArgument(f"{field} is empty", field=field)
+    if id_to_bytes(memory_id) is None:
+        raise InvalidArgument(f"{field} is not a memory id (mem_ and a UUID in lower case)", field=field)
+
+
+def _too_many(count: int, limit: int, field: str) -> LimitExceeded:
+    return LimitExceeded(f"{field} has {count} entries, the limit is {limit}", field=field, limit=str(limit))

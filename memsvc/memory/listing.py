@@ -1,0 +1,111 @@
+"""Listing memories and their history, page by page.
+
+Purpose: stable pages while writes go on. Memories are listed in the order of their ids, which are ordered by creation
+and never change, so that a page token (the last id) neither skips nor repeats.
+
+Threading: pure functions over a read transaction each.
+
+Rejected: offsets (a write between two pages shifts them), ordering by update time (an update would move a memory to a
+page that was read already).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import heapq
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from memsvc.errors import InvalidArgument, NotFound
+from memsvc.memory.drafts import check_memory_id
+from memsvc.memory.feed import ChangeEvent, change_events
+from memsvc.model import RECALLABLE, Filter, Memory, Namespace, Status, effective_status
+from memsvc.storage.engine import Engine
+
+PAGE_SIZE_DEFAULT = 50
+PAGE_SIZE_MAX = 1000
+STOP_CHECK_ROWS = 1024
+
+
+class _Token(msgspec.Struct, array_like=True):
+    kind: str
+    after_id: str
+    version: int
+
+
+def page_size(asked: int) -> int:
+    """The page size to use. Raises InvalidArgument for a negative one or one past the limit."""
+    if not 0 <= asked <= PAGE_SIZE_MAX:
+        raise InvalidArgument(f"page_size must be from 1 to {PAGE_SIZE_MAX}, not {asked}", field="page_size")
+    return asked or PAGE_SIZE_DEFAULT
+
+
+def _encode(token: _Token) -> str:
+    return base64.urlsafe_b64encode(msgspec.msgpack.encode(token)).decode()
+
+
+def _decode(text: str, kind: str) -> _Token:
+    try:
+        token = msgspec.msgpack.decode(base64.b64decode(text.encode(), altchars=b"-_", validate=True), type=_Token)
+    except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
+        raise InvalidArgument("page_token is not one of this service's", field="page_token") from error
+    if token.kind != kind:
+        raise InvalidArgument("page_token belongs to another call", field="page_token")
+    check_memory_id(token.after_id, "page_token")
+    return token
+
+
+def list_memories(
+    engine: Engine,
+    namespaces: Sequence[Namespace],
+    condition: Filter,
+    include_inactive: bool,
+    size: int,
+    page_token: str,
+    now_us: int,
+    still_wanted: Callable[[], bool] = lambda: True,
+) -> tuple[list[Memory], str]:
+    """One page, newest first by creation, and the token of the next ("" on the last). Raises InvalidArgument."""
+    after_id = _decode(page_token, "list").after_id if page_token else ""
+    page: list[Memory] = []
+    with engine.read() as txn:
+        scans = [txn.scan(namespace, after_id=after_id, reverse=True) for namespace in namespaces]
+        for seen, memory in enumerate(heapq.merge(*scans, key=lambda m: m.memory_id, reverse=True)):
+            if seen % STOP_CHECK_ROWS == STOP_CHECK_ROWS - 1 and not still_wanted():
+                break
+            if not _wanted(memory, condition, include_inactive, now_us):
+                continue
+            if len(page) == size:
+                return page, _encode(_Token("list", page[-1].memory_id, 0))
+            page.append(memory)
+    return page, ""
+
+
+def _wanted(memory: Memory, condition: Filter, include_inactive: bool, now_us: int) -> bool:
+    statuses = condition.statuses or (tuple(Status) if include_inactive else RECALLABLE)
+    if effective_status(memory, now_us) not in statuses:
+        return False
+    return condition.matches(memory)
+
+
+def history(
+    engine: Engine, namespaces: Sequence[Namespace], memory_id: str, size: int, page_token: str
+) -> tuple[list[ChangeEvent], str]:
+    """One page of a memory's changes, newest first, and the next token. Raises NotFound, InvalidArgument."""
+    check_memory_id(memory_id, "memory_id")
+    below = _decode(page_token, "history").version if page_token else 0
+    with engine.read() as txn:
+        for namespace in namespaces:
+            versions = [m for m in txn.versions(namespace, memory_id) if not below or m.version < below]
+            if not versions:
+                continue
+            newest = versions[::-1][:size]
+            events: list[ChangeEvent] = []
+            for memory in newest:
+                events += change_events(txn, namespace, txn.changes(namespace, memory.sequence - 1, 1))
+            more = newest[-1].version > 1
+            return events, _encode(_Token("history", memory_id, newest[-1].version)) if more else ""
+    raise NotFound(f"no memory {memory_id} in the namespaces of the given owners", memory_id=memory_id)
+

@@ -1,0 +1,288 @@
+"""The record and its neighbours: the words of the house as plain values.
+
+Purpose: one definition of memory, namespace, change and the enums, shared by all rooms. Numbers of enums equal those
+of the proto, so that converting is free; a test compares them.
+
+Threading: all structs are frozen; share them freely.
+
+Rejected: dataclasses (msgspec structs are 5 to 10 times cheaper to build, encode and compare); datetime inside the
+record (numpy columns, LMDB keys and the kernel all need integers; the edges convert and reject naive times).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import threading
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any
+
+import msgspec
+
+EARLIEST_TIME_US = -62_135_596_800_000_000  # 0001-01-01T00:00:00Z, the first instant of a protobuf Timestamp
+LATEST_TIME_US = 253_402_300_799_999_999  # 9999-12-31T23:59:59.999999Z, the last one
+NEVER_US = 2**62  # "does not expire"; past LATEST_TIME_US so that no stored time equals it
+
+
+class Layer(IntEnum):
+    """Which kind of memory it is, and so how long it lives and who may write it."""
+
+    WORKING = 1
+    EPISODIC = 2
+    SEMANTIC = 3
+    PROCEDURAL = 4
+    PERMANENT = 5
+
+
+class MemoryType(IntEnum):
+    """What sort of statement it is."""
+
+    FACT = 1
+    PREFERENCE = 2
+    DECISION = 3
+    EVENT = 4
+    RULE = 5
+
+
+class Scope(IntEnum):
+    """Who a memory belongs to."""
+
+    SESSION = 1
+    AGENT = 2
+    USER = 3
+    PROJECT = 4
+    GLOBAL = 5
+
+
+class Status(IntEnum):
+    """Where a memory is in its life. ACTIVE and CONTESTED come back from a recall; the rest only when asked for."""
+
+    ACTIVE = 1
+    SUPERSEDED = 2
+    FORGOTTEN = 3
+    EXPIRED = 4
+    ARCHIVED = 5
+    CONTESTED = 6
+    PENDING = 7
+    STAGED = 8
+
+
+RECALLABLE = (Status.ACTIVE, Status.CONTESTED)
+
+
+def effective_status(memory: Memory, now_us: int) -> Status:
+    """The status that counts: a recallable memory past its expire time is EXPIRED, whether or not a job said so."""
+    if memory.expire_time_us <= now_us and memory.status in RECALLABLE:
+        return Status.EXPIRED
+    return memory.status
+
+
+class ChangeKind(IntEnum):
+    """What a change of the log did to its memory."""
+
+    CREATED = 1
+    UPDATED = 2
+    SUPERSEDED = 3
+    FORGOTTEN = 4
+
+
+class Outcome(IntEnum):
+    """What a write did."""
+
+    CREATED = 1
+    MERGED = 2
+    SUPERSEDED = 3
+    REJECTED = 4
+    CONTESTED = 5
+    STAGED = 6
+    PENDING = 7
+
+
+class Namespace(msgspec.Struct, frozen=True, array_like=True):
+    """The unit of isolation, ordering, indexing and distribution. `owner` is empty only for GLOBAL."""
+
+    tenant: str
+    scope: Scope
+    owner: str
+
+
+class Source(msgspec.Struct, frozen=True, array_like=True):
+    """Where a memory came from. Empty strings mean unknown."""
+
+    tool: str = ""
+    session_id: str = ""
+    message_id: str = ""
+
+
+class Memory(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """One immutable version of a memory. Times are UTC microseconds since 1970; new fields go at the end.
+
+    `memory_id` is `mem_` + UUIDv7 in hex with dashes; `version` counts from 1; `sequence` is the namespace's change
+    number that wrote this version; `embedding_dim` 0 means that the version has no vector.
+    """
+
+    memory_id: str
+    version: int
+    sequence: int
+    namespace: Namespace
+    layer: Layer
+    type: MemoryType
+    content: str
+    status: Status = Status.ACTIVE
+    subject: str = ""
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] = {}
+    source: Source = Source()
+    importance: float = 0.5
+    confidence: float = 1.0
+    superseded_by: str = ""
+    supersedes: tuple[str, ...] = ()
+    create_time_us: int = 0
+    update_time_us: int = 0
+    occur_time_us: int = 0
+    expire_time_us: int = NEVER_US
+    last_access_time_us: int = 0
+    access_count: int = 0
+    embedding_model: str = ""
+    embedding_dim: int = 0
+
+    @property
+    def etag(self) -> str:
+        """Opaque to callers: changes with every version."""
+        return f"v{self.version}"
+
+
+class Change(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """One entry of a namespace's change log.
+
+    The before-image is version `version - 1` of the memory (versions are immutable and kept, so a second copy in the
+    log would be the same truth twice); 0 means that there was none.
+    """
+
+    sequence: int
+    kind: ChangeKind
+    memory_id: str
+    version: int
+    time_us: int
+    actor: str = ""
+    reason: str = ""
+    request_id: str = ""
+
+    @property
+    def before_version(self) -> int:
+        """Version that stood before the change; 0 if the change created the memory."""
+        return self.version - 1
+
+
+class TimeSpan(msgspec.Struct, frozen=True):
+    """A span of UTC microseconds, both bounds inclusive."""
+
+    start_us: int = EARLIEST_TIME_US
+    end_us: int = NEVER_US
+
+
+class Filter(msgspec.Struct, frozen=True):
+    """Conditions on a memory that all must hold; an empty tuple and an open bound do not restrict."""
+
+    types: tuple[MemoryType, ...] = ()
+    layers: tuple[Layer, ...] = ()
+    statuses: tuple[Status, ...] = ()
+    tags_all: tuple[str, ...] = ()
+    tags_any: tuple[str, ...] = ()
+    subjects: tuple[str, ...] = ()
+    source_tools: tuple[str, ...] = ()
+    source_session_ids: tuple[str, ...] = ()
+    create_time: TimeSpan = TimeSpan()
+    occur_time: TimeSpan = TimeSpan()
+    min_importance: float = 0.0
+    max_importance: float = 1.0
+    min_confidence: float = 0.0
+    max_confidence: float = 1.0
+
+    def matches(self, memory: Memory) -> bool:
+        """Whether the memory passes; statuses are the caller's business (they also widen what is looked at)."""
+        tags = set(memory.tags)
+        return (
+            (not self.types or memory.type in self.types)
+            and (not self.layers or memory.layer in self.layers)
+            and tags.issuperset(self.tags_all)
+            and (not self.tags_any or not tags.isdisjoint(self.tags_any))
+            and (not self.subjects or memory.subject in self.subjects)
+            and (not self.source_tools or memory.source.tool in self.source_tools)
+            and (not self.source_session_ids or memory.source.session_id in self.source_session_ids)
+            and self.create_time.start_us <= memory.create_time_us <= self.create_time.end_us
+            and self.occur_time.start_us <= memory.occur_time_us <= self.occur_time.end_us
+            and self.min_importance <= memory.importance <= self.max_importance
+            and self.min_confidence <= memory.confidence <= self.max_confidence
+        )
+
+
+NO_FILTER = Filter()
+
+
+def speaker_of(memory: Memory) -> str:
+    """Who said it: the string under "speaker" in the metadata, or empty."""
+    name = memory.metadata.get("speaker", "")
+    return name if isinstance(name, str) else ""
+
+
+def embedded_text(content: str, speaker: str) -> str:
+    """What is embedded and hashed for a memory: the content, behind the speaker's name where one is known (a question
+    names people; the turn itself says "I")."""
+    return f"{speaker}: {content}" if speaker else content
+
+
+def content_hash(text: str) -> bytes:
+    """16-byte BLAKE2b of the UTF-8 text: the one content-hash function (vector cache, duplicates, verify)."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+class IdMinter:
+    """Makes memory ids: `mem_` + UUIDv7 (RFC 9562), strictly increasing within a process even in one millisecond.
+
+    `clock_us` returns UTC microseconds, `random_bytes(n)` n random bytes; both are passed in for tests.
+    Thread-safe.
+    """
+
+    def __init__(self, clock_us: Callable[[], int], random_bytes: Callable[[int], bytes] = os.urandom) -> None:
+        self._clock_us = clock_us
+        self._random_bytes = random_bytes
+        self._lock = threading.Lock()
+        self._last = 0
+
+    def mint(self) -> str:
+        """A fresh id. RFC 9562 method 3: the 12 bits after the milliseconds hold the sub-millisecond fraction,
+        and a value that would not grow is the last one plus one."""
+        with self._lock:
+            now_us = self._clock_us()
+            stamp = (now_us // 1000 << 12) | (now_us % 1000 * 4096 // 1000)
+            stamp = max(stamp, self._last + 1)
+            self._last = stamp
+        high = (stamp >> 12 << 16) | 0x7000 | (stamp & 0xFFF)
+        low = struct.unpack(">Q", self._random_bytes(8))[0] & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
+        text = f"{high:016x}{low:016x}"
+        return f"mem_{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def id_to_bytes(memory_id: str) -> bytes | None:
+    """The 16 bytes of a memory id, or None if the text is not one (wrong prefix, length or digits)."""
+    if len(memory_id) != 40 or not memory_id.startswith("mem_"):
+        return None
+    text = memory_id[4:]
+    if text[8] != "-" or text[13] != "-" or text[18] != "-" or text[23] != "-":
+        return None
+    digits = text.replace("-", "")
+    if len(digits) != 32 or digits != digits.lower() or not digits.isascii() or not digits.isalnum():
+        return None
+    try:
+        return bytes.fromhex(digits)
+    except ValueError:
+        return None
+
+
+def id_from_bytes(raw: bytes) -> str:
+    """Inverse of `id_to_bytes` for 16 bytes."""
+    text = raw.hex()
+    return f"mem_{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

@@ -1,0 +1,500 @@
+"""The numeric kernels of a recall: numba, nogil, arrays and scalars only.
+
+Purpose: everything that touches every row, posting or candidate. A recall makes two calls per segment:
+`gather` scores words, scans or takes vectors, and collects candidates with all their raw scores; `fuse` normalises,
+adds neighbour, time and prior evidence and selects the top k. In between, Python only takes minima and maxima over
+the segments of one recall. The other kernels keep the postings.
+
+Threading: kernels release the GIL and touch only their arguments. Columns and postings are append-only below the
+row count and block lengths that the caller captured, so that a writer may append meanwhile; the one column that
+changes in place (`end_seq`) is compared with the reader's own row count, which is its sequence, which makes the change invisible to it.
+Scratch arrays belong to one call at a time (see `segment.Scratch`).
+
+Rejected: numpy expressions (a dozen temporaries and passes over all rows per recall); numba's parallel mode (two cores
+are better used by two recalls); float16 vectors in the kernel (numba has no half type on CPUs).
+
+Compiled once per machine and cached on disk by numba; `warm` compiles all of it before the first recall.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from memsvc.model import Status
+
+BM25_K1 = 0.9  # best in trials on LoCoMo and CMRC
+BM25_B = 0.4
+
+ACTIVE, EXPIRED, CONTESTED = int(Status.ACTIVE), int(Status.EXPIRED), int(Status.CONTESTED)
+
+# Columns of the candidate matrix that `gather` fills and `fuse` reads.
+COSINE, BM25, EXACT = 0, 1, 2
+RAW_COLUMNS = 3
+
+# Columns of the component matrix that `fuse` fills; the first six add up to the score.
+C_VECTOR, C_LEXICAL, C_EXACT, C_TIME, C_IMPORTANCE, C_NEIGHBOUR, C_SCORE = range(7)
+COMPONENT_COLUMNS = 7
+
+# How a candidate was found, bit by bit; equals 1 << RecallPath of the contract.
+P_VECTOR, P_LEXICAL, P_EXACT, P_RECENT, P_NEIGHBOUR = 2, 4, 8, 16, 32
+
+NO_COSINE = np.float32(-2.0)  # below every cosine: the row has no vector, or none was asked for
+
+jit = numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy")
+
+
+@jit
+def dot(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
+    """Inner product of two float32 vectors of one length."""
+    total = np.float32(0.0)
+    for i in range(a.shape[0]):
+        total += a[i] * b[i]
+    return total
+
+
+@jit
+def visible(
+    row: int,
+    row_count: int,
+    now_us: int,
+    status_mask: int,
+    end_seq: NDArray[np.int64],
+    status: NDArray[np.uint8],
+    expire_us: NDArray[np.int64],
+) -> bool:
+    """Whether the version of a row < `row_count` stands at sequence `row_count` (row r was written by change r + 1)
+    and its status is allowed; as `model.effective_status`, a recallable one past its time counts as EXPIRED."""
+    if end_seq[row] <= row_count:
+        return False
+    effective = status[row]
+    if expire_us[row] <= now_us and (effective == ACTIVE or effective == CONTESTED):
+        effective = EXPIRED
+    return (status_mask >> effective) & 1 == 1
+
+
+@jit
+def heap_push(scores: NDArray[np.float64], rows: NDArray[np.int32], size: int, score: float, row: int) -> int:
+    """Keeps the best `len(rows)` rows in a min-heap ordered by (score, lower row loses ties to newer); returns the
+    heap's size."""
+    capacity = rows.shape[0]
+    if size < capacity:
+        i = size
+        size += 1
+    else:
+        if capacity == 0 or score < scores[0] or (score == scores[0] and row < rows[0]):
+            return size
+        i = 0
+        while True:
+            child = 2 * i + 1
+            if child >= size:
+                break
+            other = child + 1
+            if other < size and (
+                scores[other] < scores[child] or (scores[other] == scores[child] and rows[other] < rows[child])
+            ):
+                child = other
+            if scores[child] > score or (scores[child] == score and rows[child] >= row):
+                break
+            scores[i] = scores[child]
+            rows[i] = rows[child]
+            i = child
+        scores[i] = score
+        rows[i] = row
+        return size
+    while i > 0:
+        parent = (i - 1) // 2
+        if scores[parent] < score or (scores[parent] == score and rows[parent] <= row):
+            break
+        scores[i] = scores[parent]
+        rows[i] = rows[parent]
+        i = parent
+    scores[i] = score
+    rows[i] = row
+    return size
+
+
+@jit
+def score_postings(
+    row_count: int,
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    weights: NDArray[np.float32],
+    exact_from: int,
+    post_rows: NDArray[np.int32],
+    post_tf: NDArray[np.uint8],
+    doc_length: NDArray[np.float32],
+    mean_length: float,
+    acc: NDArray[np.float32],
+    exact: NDArray[np.uint8],
+    touched: NDArray[np.int32],
+) -> int:
+    """Adds BM25 of every query term to `acc` and counts exact identifiers in `exact`; lists touched rows.
+
+    Terms from index `exact_from` on are identifiers. acc and exact must be zero; returns the number of touched rows.
+    BM25 as in Robertson & Zaragoza 2009, idf with + 1 inside the logarithm (never negative).
+    """
+    count = 0
+    for t in range(starts.shape[0]):
+        weight = weights[t]
+        is_exact = t >= exact_from
+        for p in range(starts[t], starts[t] + lengths[t]):
+            row = post_rows[p]
+            if row >= row_count:
+                continue
+            if acc[row] == 0.0 and exact[row] == 0:
+                touched[count] = row
+                count += 1
+            tf = np.float32(post_tf[p])
+            norm = np.float32(BM25_K1) * (
+                np.float32(1.0 - BM25_B) + np.float32(BM25_B) * doc_length[row] / np.float32(mean_length)
+            )
+            acc[row] += weight * tf * np.float32(BM25_K1 + 1.0) / (tf + norm)
+            if is_exact and exact[row] < 255:
+                exact[row] += 1
+    return count
+
+
+@jit
+def _add_candidate(row: int, path: int, position: Any, cand_rows: Any, cand_paths: Any, count: int) -> int:
+    """Adds a row to the candidates, or only the path if it is there already; returns the new count."""
+    at = position[row]
+    if at < 0:
+        if count >= cand_rows.shape[0]:
+            return count
+        position[row] = count
+        cand_rows[count] = row
+        cand_paths[count] = path
+        return count + 1
+    cand_paths[at] |= path
+    return count
+
+
+@jit
+def gather(
+    row_count: int,
+    now_us: int,
+    status_mask: int,
+    mask: NDArray[np.uint8],
+    end_seq: NDArray[np.int64],
+    status: NDArray[np.uint8],
+    expire_us: NDArray[np.int64],
+    occur_us: NDArray[np.int64],
+    has_vector: NDArray[np.uint8],
+    block: NDArray[np.float32],
+    query: NDArray[np.float32],
+    scan_from: int,
+    ann_rows: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    weights: NDArray[np.float32],
+    exact_from: int,
+    post_rows: NDArray[np.int32],
+    post_tf: NDArray[np.uint8],
+    doc_length: NDArray[np.float32],
+    mean_length: float,
+    prev_row: NDArray[np.int32],
+    next_row: NDArray[np.int32],
+    vector_limit: int,
+    lexical_limit: int,
+    recent_limit: int,
+    recent_from: int,
+    reach: int,
+    acc: NDArray[np.float32],
+    exact: NDArray[np.uint8],
+    touched: NDArray[np.int32],
+    position: NDArray[np.int32],
+    cand_rows: NDArray[np.int32],
+    cand_paths: NDArray[np.int32],
+    cand_raw: NDArray[np.float32],
+) -> int:
+    """Collects the candidates of one segment with all raw scores; returns how many.
+
+    `mask` (uint8 per row, or length 0 for "all") is the filter. `query` of length 0 means no vector path; otherwise
+    rows >= `scan_from` are scanned exactly and `ann_rows` (from the graph) are taken for the rest. `position` must be
+    -1 everywhere and is left filled for `fuse`, which clears it. acc, exact must be 0 and are cleared here.
+    cand_rows/paths: (capacity,), cand_raw: (capacity, RAW_COLUMNS). `reach` > 0 also takes that many neighbours of
+    each candidate on each side in its session. The `recent_limit` latest rows by occur_us, of those from `recent_from`
+    on, are candidates whatever the query.
+    """
+    touched_count = score_postings(
+        row_count, starts, lengths, weights, exact_from, post_rows, post_tf, doc_length, mean_length, acc, exact, touched
+    )
+    filtered = mask.shape[0] > 0
+    count = 0
+    heap_scores = np.empty(lexical_limit, np.float64)
+    heap_rows = np.empty(lexical_limit, np.int32)
+    size = 0
+    for i in range(touched_count - 1, -1, -1):
+        row = touched[i]
+        if filtered and mask[row] == 0:
+            continue
+        if not visible(row, row_count, now_us, status_mask, end_seq, status, expire_us):
+            continue
+        boosted = acc[row] + np.float32(1000.0) * exact[row]  # an exact identifier is never crowded out
+        size = heap_push(heap_scores, heap_rows, size, boosted, row)
+    for i in range(size):
+        row = heap_rows[i]
+        path = P_LEXICAL
+        if exact[row] > 0:
+            path |= P_EXACT
+        count = _add_candidate(row, path, position, cand_rows, cand_paths, count)
+
+    with_vector = query.shape[0] > 0
+    if with_vector:
+        vector_scores = np.empty(vector_limit, np.float64)
+        vector_rows = np.empty(vector_limit, np.int32)
+        size = 0
+        for i in range(ann_rows.shape[0]):
+            row = ann_rows[i]
+            if row >= row_count or row >= scan_from or (filtered and mask[row] == 0):
+                continue
+            if visible(row, row_count, now_us, status_mask, end_seq, status, expire_us):
+                size = heap_push(vector_scores, vector_rows, size, dot(block[row], query), row)
+        for row in range(scan_from, row_count):
+            if has_vector[row] == 0 or (filtered and mask[row] == 0):
+                continue
+            if visible(row, row_count, now_us, status_mask, end_seq, status, expire_us):
+                size = heap_push(vector_scores, vector_rows, size, dot(block[row], query), row)
+        for i in range(size):
+            count = _add_candidate(vector_rows[i], P_VECTOR, position, cand_rows, cand_paths, count)
+
+    if recent_limit > 0:
+        recent_scores = np.empty(recent_limit, np.float64)
+        recent_rows = np.empty(recent_limit, np.int32)
+        size = 0
+        for row in range(recent_from, row_count):
+            if (not filtered or mask[row] != 0) and visible(
+                row, row_count, now_us, status_mask, end_seq, status, expire_us
+            ):
+                size = heap_push(recent_scores, recent_rows, size, np.float64(occur_us[row]), row)
+        for i in range(size):
+            count = _add_candidate(recent_rows[i], P_RECENT, position, cand_rows, cand_paths, count)
+
+    primary = count
+    for i in range(primary if reach > 0 else 0):
+        for direction in range(2):
+            row = cand_rows[i]
+            for _ in range(reach):
+                row = prev_row[row] if direction == 0 else next_row[row]
+                if row < 0 or row >= row_count:
+                    break
+                if filtered and mask[row] == 0:
+                    continue
+                if visible(row, row_count, now_us, status_mask, end_seq, status, expire_us):
+                    count = _add_candidate(row, P_NEIGHBOUR, position, cand_rows, cand_paths, count)
+
+    for i in range(count):
+        row = cand_rows[i]
+        cand_raw[i, COSINE] = dot(block[row], query) if with_vector and has_vector[row] != 0 else NO_COSINE
+        cand_raw[i, BM25] = acc[row]
+        cand_raw[i, EXACT] = np.float32(exact[row])
+    for i in range(touched_count):
+        acc[touched[i]] = 0.0
+        exact[touched[i]] = 0
+    return count
+
+
+@jit
+def ranges(count: int, cand_raw: NDArray[np.float32]) -> tuple[float, float, float]:
+    """Least and greatest cosine (of candidates that have one) and greatest BM25 of the first `count` candidates."""
+    low, high, bm25 = np.inf, -np.inf, 0.0
+    for i in range(count):
+        cosine = np.float64(cand_raw[i, COSINE])
+        if cosine > NO_COSINE:
+            low = min(low, cosine)
+            high = max(high, cosine)
+        bm25 = max(bm25, np.float64(cand_raw[i, BM25]))
+    return low, high, bm25
+
+
+@jit
+def decay(age_us: float, rate: float, half_life: bool) -> float:
+    """Weight of age: 1 / (1 + age_days * rate), or 2 ** (-age_days * rate) if `half_life`; 1 for the future."""
+    if rate <= 0.0 or age_us <= 0.0:
+        return 1.0
+    aged = age_us / 86_400_000_000.0 * rate
+    return 2.0**-aged if half_life else 1.0 / (1.0 + aged)
+
+
+@jit
+def _base(raw: NDArray[np.float32], scale: NDArray[np.float64]) -> tuple[float, float]:
+    """Weighted vector and lexical parts of one candidate; see `fuse` for `scale`."""
+    vector = 0.0
+    if raw[COSINE] > NO_COSINE and scale[S_COS_HIGH] > scale[S_COS_LOW]:
+        vector = (raw[COSINE] - scale[S_COS_LOW]) / (scale[S_COS_HIGH] - scale[S_COS_LOW])
+        vector = max(0.0, vector) * scale[S_VECTOR]
+    lexical = 0.0
+    if scale[S_BM25_HIGH] > 0.0:
+        lexical = raw[BM25] / scale[S_BM25_HIGH] * scale[S_LEXICAL]
+    return vector, lexical
+
+
+# Entries of `scale`: ranges over the whole recall, then weights.
+(
+    S_COS_LOW,
+    S_COS_HIGH,
+    S_BM25_HIGH,
+    S_VECTOR,
+    S_LEXICAL,
+    S_EXACT,
+    S_TIME,
+    S_IMPORTANCE,
+    S_NEIGHBOUR,
+    S_NEAR,
+    S_FAR,
+    S_SPEAKER,
+    S_MIN_SCORE,
+) = range(13)
+SCALE_SIZE = 13
+
+
+@jit
+def _neighbour_evidence(
+    i: int,
+    row: int,
+    cand_raw: NDArray[np.float32],
+    position: NDArray[np.int32],
+    prev_row: NDArray[np.int32],
+    next_row: NDArray[np.int32],
+    scale: NDArray[np.float64],
+    row_count: int,
+) -> float:
+    """Sum over both sides of near * score(one step away) + far * score(two steps away), among candidates."""
+    total = 0.0
+    for direction in range(2):
+        other = row
+        weight = scale[S_NEAR]
+        for _ in range(2):
+            other = prev_row[other] if direction == 0 else next_row[other]
+            if other < 0 or other >= row_count:
+                break
+            at = position[other]
+            if at >= 0:
+                vector, lexical = _base(cand_raw[at], scale)
+                total += weight * (vector + lexical)
+            weight = scale[S_FAR]
+    return total
+
+
+@jit
+def fuse(
+    count: int,
+    row_count: int,
+    now_us: int,
+    cand_rows: NDArray[np.int32],
+    cand_paths: NDArray[np.int32],
+    cand_raw: NDArray[np.float32],
+    position: NDArray[np.int32],
+    layer: NDArray[np.uint8],
+    occur_us: NDArray[np.int64],
+    importance: NDArray[np.float64],
+    confidence: NDArray[np.float64],
+    speaker: NDArray[np.int32],
+    named_speaker: int,
+    prev_row: NDArray[np.int32],
+    next_row: NDArray[np.int32],
+    scale: NDArray[np.float64],
+    rates: NDArray[np.float64],
+    half_life: bool,
+    out_index: NDArray[np.int32],
+    out_components: NDArray[np.float64],
+) -> int:
+    """Scores all candidates and selects the best `len(out_index)`; returns how many, best first.
+
+    out_index: indexes into the candidates; out_components: (len(out_index), COMPONENT_COLUMNS). Order: score, then
+    the later occur time, then the later row. Clears `position`. `rates`: decay rate per day, by layer number.
+    """
+    top_k = out_index.shape[0]
+    components = np.empty((count, COMPONENT_COLUMNS), np.float64)
+    for i in range(count):
+        row = cand_rows[i]
+        vector, lexical = _base(cand_raw[i], scale)
+        exact = scale[S_EXACT] * cand_raw[i, EXACT]
+        time = scale[S_TIME] * decay(np.float64(now_us - occur_us[row]), rates[layer[row]], half_life)
+        prior = scale[S_IMPORTANCE] * importance[row] * confidence[row]
+        beside = 0.0
+        if scale[S_NEIGHBOUR] > 0.0:
+            beside = _neighbour_evidence(i, row, cand_raw, position, prev_row, next_row, scale, row_count)
+            if named_speaker >= 0 and speaker[row] == named_speaker:
+                beside += scale[S_SPEAKER]
+            beside *= scale[S_NEIGHBOUR]
+        components[i, C_VECTOR] = vector
+        components[i, C_LEXICAL] = lexical
+        components[i, C_EXACT] = exact
+        components[i, C_TIME] = time
+        components[i, C_IMPORTANCE] = prior
+        components[i, C_NEIGHBOUR] = beside
+        components[i, C_SCORE] = vector + lexical + exact + time + prior + beside
+    size = 0
+    for i in range(count):
+        if components[i, C_SCORE] < scale[S_MIN_SCORE]:
+            continue
+        at = size
+        if size == top_k:
+            if top_k == 0 or not _better(i, out_index[size - 1], components, occur_us, cand_rows):
+                continue
+            at = size - 1
+        else:
+            size += 1
+        while at > 0 and _better(i, out_index[at - 1], components, occur_us, cand_rows):
+            out_index[at] = out_index[at - 1]
+            at -= 1
+        out_index[at] = i
+    for i in range(size):
+        out_components[i, :] = components[out_index[i], :]
+    for i in range(count):
+        position[cand_rows[i]] = -1
+    return size
+
+
+@jit
+def _better(a: int, b: int, components: Any, occur_us: Any, cand_rows: Any) -> bool:
+    """Whether candidate a ranks before candidate b."""
+    if components[a, C_SCORE] != components[b, C_SCORE]:
+        return components[a, C_SCORE] > components[b, C_SCORE]
+    if occur_us[cand_rows[a]] != occur_us[cand_rows[b]]:
+        return occur_us[cand_rows[a]] > occur_us[cand_rows[b]]
+    return cand_rows[a] > cand_rows[b]
+
+
+@jit
+def append_postings(
+    terms: NDArray[np.int64],
+    tfs: NDArray[np.uint8],
+    row: int,
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    capacities: NDArray[np.int64],
+    post_rows: NDArray[np.int32],
+    post_tf: NDArray[np.uint8],
+    free: int,
+) -> int:
+    """Appends one document's postings; returns the new end of the used pool, or -1 if the pool may be too small (then
+    nothing was written: grow it and call again). A full block moves to the end of the pool with twice the room; the
+    old block stays as it is for readers that captured it."""
+    needed = 0
+    for i in range(terms.shape[0]):
+        term = terms[i]
+        if lengths[term] == capacities[term]:
+            needed += max(2, 2 * capacities[term])
+    if free + needed > post_rows.shape[0]:
+        return -1
+    for i in range(terms.shape[0]):
+        term = terms[i]
+        length = lengths[term]
+        if length == capacities[term]:
+            start = starts[term]
+            for j in range(length):
+                post_rows[free + j] = post_rows[start + j]
+                post_tf[free + j] = post_tf[start + j]
+            starts[term] = free
+            capacities[term] = max(2, 2 * capacities[term])
+            free += capacities[term]
+        post_rows[starts[term] + length] = row
+        post_tf[starts[term] + length] = tfs[i]
+        lengths[term] = length + 1
+    return free

@@ -1,0 +1,468 @@
+"""The segment: the derived, rebuildable, in-process index of one namespace.
+
+Purpose: numpy columns, vectors, postings and keyword lists of every version of every memory. Row r holds the version
+that change r + 1 of the namespace wrote, so that "the state at sequence s" is simply "the rows below s whose end_seq
+is above s": one mechanism for consistent reads beside a writer and for `as_of`.
+
+Threading: `apply` is called by one writer at a time, in sequence order. Readers take a `View` (a few references and
+the row count) under the lock and compute outside of it; rows below the view's count never change except `end_seq`
+(see kernels) and the session links, whose newer targets a view skips.
+
+Rejected: one row per memory with the current values (time travel and consistent reads would need a second structure);
+a row only per content change (filters and statuses need their own history anyway); deleting rows (they are the
+history; a rebuild is where space comes back).
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memsvc.model import (
+    RECALLABLE,
+    Filter,
+    Memory,
+    Namespace,
+    Status,
+    TimeSpan,
+    id_from_bytes,
+    id_to_bytes,
+    speaker_of,
+)
+from memsvc.retrieval import kernels
+from memsvc.retrieval.lexical import Analysis, analyze, name_terms
+from memsvc.retrieval.vector import VectorIndex
+
+OPEN_SEQ = 2**62  # end_seq of a version that still stands
+NO_ROW = -1
+CANDIDATE_LIMIT = 4096  # 3 lists of at most 300, each with up to 4 neighbours, fit
+SCRATCH_SLACK_ROWS = 1024
+SCRATCH_KEPT = 4
+
+COLUMNS: dict[str, Any] = {
+    "end_seq": np.int64,
+    "create_us": np.int64,
+    "update_us": np.int64,
+    "occur_us": np.int64,
+    "expire_us": np.int64,
+    "version": np.int32,
+    "layer": np.uint8,
+    "type": np.uint8,
+    "status": np.uint8,
+    "has_vector": np.uint8,
+    "importance": np.float64,
+    "confidence": np.float64,
+    "doc_length": np.float32,
+    "speaker": np.int32,
+    "prev_row": np.int32,
+    "next_row": np.int32,
+}
+
+KEY_TAG, KEY_SUBJECT, KEY_TOOL, KEY_SESSION = "t", "s", "o", "e"
+
+
+class Columns:
+    """Parallel arrays, one entry a row."""
+
+    end_seq: NDArray[np.int64]
+    create_us: NDArray[np.int64]
+    update_us: NDArray[np.int64]
+    occur_us: NDArray[np.int64]
+    expire_us: NDArray[np.int64]
+    version: NDArray[np.int32]
+    layer: NDArray[np.uint8]
+    type: NDArray[np.uint8]
+    status: NDArray[np.uint8]
+    has_vector: NDArray[np.uint8]
+    importance: NDArray[np.float64]
+    confidence: NDArray[np.float64]
+    doc_length: NDArray[np.float32]
+    speaker: NDArray[np.int32]
+    prev_row: NDArray[np.int32]
+    next_row: NDArray[np.int32]
+    ids: NDArray[np.uint8]  # (rows, 16)
+
+    def __init__(self, capacity: int = 64) -> None:
+        self.capacity = capacity
+        for name, dtype in COLUMNS.items():
+            setattr(self, name, np.zeros(capacity, dtype))
+        self.ids = np.zeros((capacity, 16), np.uint8)
+
+    def reserved(self, rows: int) -> Columns:
+        """Itself if `rows` fit, else a larger copy: whoever captured the old one keeps a consistent object."""
+        if rows <= self.capacity:
+            return self
+        grown = Columns(max(rows, self.capacity * 3 // 2))
+        for name in (*COLUMNS, "ids"):
+            getattr(grown, name)[: self.capacity] = getattr(self, name)
+        return grown
+
+
+class Postings:
+    """Inverted lists of (row, term frequency) in two pooled arrays; a term's list is a block of the pool."""
+
+    def __init__(self) -> None:
+        self.vocabulary: dict[str, int] = {}
+        self.starts = np.zeros(256, np.int64)
+        self.lengths = np.zeros(256, np.int64)
+        self.capacities = np.zeros(256, np.int64)
+        self.frequency = np.zeros(256, np.int64)  # recallable documents that hold the term
+        self.rows = np.zeros(1024, np.int32)
+        self.tfs = np.zeros(1024, np.uint8)
+        self.free = 0
+
+    def term_ids(self, counts: dict[str, int]) -> NDArray[np.int64]:
+        """Ids of the terms, making new ones."""
+        vocabulary = self.vocabulary
+        ids = np.array([vocabulary.setdefault(term, len(vocabulary)) for term in counts], np.int64)
+        while len(vocabulary) > self.starts.shape[0]:
+            for name in ("starts", "lengths", "capacities", "frequency"):
+                old = getattr(self, name)
+                setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
+        return ids
+
+    def add(self, row: int, analysis: Analysis) -> NDArray[np.int64]:
+        """Appends a document; returns its term ids."""
+        terms = self.term_ids(analysis.counts)
+        tfs = np.minimum(np.fromiter(analysis.counts.values(), np.int64, len(terms)), 255).astype(np.uint8)
+        while True:
+            free = kernels.append_postings(
+                terms, tfs, row, self.starts, self.lengths, self.capacities, self.rows, self.tfs, self.free
+            )
+            if free >= 0:
+                self.free = free
+                return terms
+            self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
+            self.tfs = np.concatenate([self.tfs, np.zeros_like(self.tfs)])
+
+
+class RowList:
+    """A growable int32 list of rows in ascending order."""
+
+    __slots__ = ("count", "rows")
+
+    def __init__(self, rows: NDArray[np.int32] | None = None) -> None:
+        self.rows: NDArray[np.int32] = np.zeros(2, np.int32) if rows is None else rows
+        self.count = 0 if rows is None else rows.shape[0]
+
+    def add(self, row: int) -> None:
+        """Appends a row."""
+        if self.count == self.rows.shape[0]:
+            self.rows = np.concatenate([self.rows, np.zeros(max(2, self.count), np.int32)])
+        self.rows[self.count] = row
+        self.count += 1
+
+    def below(self, row_count: int) -> NDArray[np.int32]:
+        """The rows below `row_count`."""
+        rows = self.rows[: self.count]
+        return rows[: np.searchsorted(rows, row_count)]
+
+
+class View:
+    """What a reader captured: the segment as it is at sequence == row_count, and the query's terms in it.
+
+    `terms` are those of the query that the vocabulary knows; starts, lengths, frequency: (len(terms),) int64, copies.
+    """
+
+    __slots__ = (
+        "block",
+        "columns",
+        "document_count",
+        "epoch",
+        "frequency",
+        "lengths",
+        "post_rows",
+        "post_tfs",
+        "row_count",
+        "segment",
+        "starts",
+        "terms",
+        "total_length",
+    )
+
+    def __init__(self, segment: Segment, terms: Iterable[str], sequence: int | None = None) -> None:
+        with segment.lock:
+            self.segment = segment
+            self.row_count = segment.rows if sequence is None else min(sequence, segment.rows)
+            self.columns = segment.columns
+            self.block = segment.vectors.block
+            postings = segment.postings
+            vocabulary = postings.vocabulary
+            self.terms = [term for term in terms if term in vocabulary]
+            ids = np.array([vocabulary[term] for term in self.terms], np.int64)
+            self.starts = postings.starts[ids]
+            self.lengths = postings.lengths[ids]
+            self.frequency = postings.frequency[ids]
+            self.post_rows = postings.rows
+            self.post_tfs = postings.tfs
+            self.document_count = segment.document_count
+            self.total_length = segment.total_length
+            self.epoch = segment.epoch
+
+
+class Scratch:
+    """Work arrays of one recall in one segment: acc, exact, touched, position by row, and the candidates."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.acc = np.zeros(capacity, np.float32)
+        self.exact = np.zeros(capacity, np.uint8)
+        self.touched = np.zeros(capacity, np.int32)
+        self.position = np.full(capacity, NO_ROW, np.int32)
+        self.rows = np.zeros(CANDIDATE_LIMIT, np.int32)
+        self.paths = np.zeros(CANDIDATE_LIMIT, np.int32)
+        self.raw = np.zeros((CANDIDATE_LIMIT, kernels.RAW_COLUMNS), np.float32)
+
+
+class Segment:
+    """See the module. Build it by `apply` of all versions in order, or by `segment_file.load`."""
+
+    def __init__(self, namespace: Namespace, model_id: str, dim: int) -> None:
+        self.namespace = namespace
+        self.model_id = model_id
+        self.lock = threading.Lock()  # short: guards what a View captures
+        self.apply_lock = threading.Lock()  # whoever applies changes holds it, so that they come in order
+        self.rows = 0
+        self.columns = Columns()
+        self.vectors = VectorIndex(dim)
+        self.postings = Postings()
+        self.keywords: dict[tuple[str, str], RowList] = {}
+        self.row_of: dict[bytes, int] = {}
+        self.sessions: dict[str, list[tuple[int, int]]] = {}
+        self.speakers: dict[str, int] = {}
+        self.speaker_terms: dict[str, set[int]] = {}
+        self.document_count = 0
+        self.total_length = 0.0
+        self.epoch = 0  # grows when a version is closed: a reader that raced with it looks again
+        self._scratch: list[Scratch] = []
+
+    @property
+    def sequence(self) -> int:
+        """The last change that the segment holds."""
+        return self.rows
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def apply(self, memory: Memory, vector: NDArray[np.float32] | None, before: Memory | None) -> None:
+        """Adds the version that change `rows + 1` wrote and closes `before`, the version that it replaces.
+
+        vector: (dim,) float32 or None. Raises ValueError when the version is not the next one (the caller catches up
+        from the store).
+        """
+        if memory.sequence != self.rows + 1:
+            raise ValueError(f"expected sequence {self.rows + 1}, got {memory.sequence}")
+        text = indexed_text(memory)
+        analysis = analyze(text)
+        old_analysis = analysis
+        if before is not None and indexed_text(before) != text:
+            old_analysis = analyze(indexed_text(before))
+        raw_id = id_to_bytes(memory.memory_id)
+        assert raw_id is not None
+        with self.lock:
+            row = self.rows
+            self._reserve(row + 1)
+            old_row = self.row_of.get(raw_id, NO_ROW)
+            self._fill(row, memory, raw_id, analysis, vector)
+            if memory.source.session_id:
+                self._link(row, old_row, memory)
+            terms = self.postings.add(row, analysis)
+            if memory.status in RECALLABLE:
+                self._count(terms, analysis.length, +1)
+            for key in _keys(memory):
+                self.keywords.setdefault(key, RowList()).add(row)
+            self.row_of[raw_id] = row
+            if old_row != NO_ROW:
+                self._close(old_row, memory.sequence, old_analysis)
+            self.rows = row + 1
+        if old_row != NO_ROW:
+            self.vectors.remove(old_row)
+
+    def _reserve(self, rows: int) -> None:
+        self.columns = self.columns.reserved(rows)
+        self.vectors.reserve(rows)
+
+    def _fill(
+        self, row: int, memory: Memory, raw_id: bytes, analysis: Analysis, vector: NDArray[np.float32] | None
+    ) -> None:
+        columns = self.columns
+        columns.end_seq[row] = OPEN_SEQ
+        columns.create_us[row] = memory.create_time_us
+        columns.update_us[row] = memory.update_time_us
+        columns.occur_us[row] = memory.occur_time_us
+        columns.expire_us[row] = memory.expire_time_us
+        columns.version[row] = memory.version
+        columns.layer[row] = memory.layer
+        columns.type[row] = memory.type
+        columns.status[row] = memory.status
+        columns.importance[row] = memory.importance
+        columns.confidence[row] = memory.confidence
+        columns.doc_length[row] = analysis.length
+        columns.speaker[row] = self.speaker_id(speaker_of(memory))
+        columns.prev_row[row] = NO_ROW
+        columns.next_row[row] = NO_ROW
+        columns.ids[row] = np.frombuffer(raw_id, np.uint8)
+        if vector is not None:
+            self.vectors.block[row] = vector
+            columns.has_vector[row] = 1
+
+    def speaker_id(self, name: str) -> int:
+        """Number of a speaker's name, a new one if needed; NO_ROW for the empty name."""
+        if not name:
+            return NO_ROW
+        known = self.speakers.get(name)
+        if known is None:
+            known = self.speakers[name] = len(self.speakers)
+            for term in name_terms(name):
+                self.speaker_terms.setdefault(term, set()).add(known)
+        return known
+
+    def _link(self, row: int, old_row: int, memory: Memory) -> None:
+        """Puts the row into its session's order of (occur time, sequence); an update takes its old version's place."""
+        columns = self.columns
+        session = self.sessions.setdefault(memory.source.session_id, [])
+        if old_row != NO_ROW:
+            self._unlink(session, old_row)
+        entry = (memory.occur_time_us, row)
+        at = bisect_left(session, entry)
+        session.insert(at, entry)
+        before = session[at - 1][1] if at > 0 else NO_ROW
+        after = session[at + 1][1] if at + 1 < len(session) else NO_ROW
+        columns.prev_row[row] = before
+        columns.next_row[row] = after
+        if before != NO_ROW:
+            columns.next_row[before] = row
+        if after != NO_ROW:
+            columns.prev_row[after] = row
+
+    def _unlink(self, session: list[tuple[int, int]], old_row: int) -> None:
+        columns = self.columns
+        before, after = int(columns.prev_row[old_row]), int(columns.next_row[old_row])
+        session.remove((int(columns.occur_us[old_row]), old_row))
+        if before != NO_ROW:
+            columns.next_row[before] = after
+        if after != NO_ROW:
+            columns.prev_row[after] = before
+
+    def _close(self, row: int, sequence: int, analysis: Analysis) -> None:
+        """Ends the validity of a row at `sequence` and takes its words out of the counts."""
+        columns = self.columns
+        columns.end_seq[row] = sequence
+        self.epoch += 1
+        if Status(int(columns.status[row])) in RECALLABLE:
+            self._count(self.postings.term_ids(analysis.counts), analysis.length, -1)
+
+    def _count(self, terms: NDArray[np.int64], length: float, sign: int) -> None:
+        self.postings.frequency[terms] += sign
+        self.document_count += sign
+        self.total_length += sign * length
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def borrow_scratch(self, row_count: int) -> Scratch:
+        """Work arrays for at least `row_count` rows, clean; give them back with `return_scratch`."""
+        try:
+            scratch = self._scratch.pop()
+        except IndexError:
+            return Scratch(row_count + SCRATCH_SLACK_ROWS)
+        return scratch if scratch.capacity >= row_count else Scratch(row_count * 5 // 4 + SCRATCH_SLACK_ROWS)
+
+    def return_scratch(self, scratch: Scratch) -> None:
+        """Takes clean work arrays back; keeps a few."""
+        if len(self._scratch) < SCRATCH_KEPT:
+            self._scratch.append(scratch)
+
+    def sequence_at(self, time_us: int) -> int:
+        """The last sequence written at or before a time: the state that `as_of` means."""
+        with self.lock:
+            rows, update_us = self.rows, self.columns.update_us
+        return int(np.searchsorted(update_us[:rows], time_us, side="right"))
+
+    def filter_mask(self, condition: Filter, row_count: int) -> NDArray[np.uint8]:
+        """(row_count,) uint8, 1 where the row passes; statuses are not part of it. Agrees with `Filter.matches`."""
+        columns = self.columns
+        mask = np.ones(row_count, np.bool_)
+        for values, column in ((condition.types, columns.type), (condition.layers, columns.layer)):
+            if values:
+                mask &= np.isin(column[:row_count], np.array(values, np.uint8))
+        for span, times in ((condition.create_time, columns.create_us), (condition.occur_time, columns.occur_us)):
+            if span != TimeSpan():
+                mask &= (times[:row_count] >= span.start_us) & (times[:row_count] <= span.end_us)
+        for low, high, numbers in (
+            (condition.min_importance, condition.max_importance, columns.importance),
+            (condition.min_confidence, condition.max_confidence, columns.confidence),
+        ):
+            if low > 0.0 or high < 1.0:
+                mask &= (numbers[:row_count] >= low) & (numbers[:row_count] <= high)
+        for tag in condition.tags_all:
+            mask &= self._any_keyword(KEY_TAG, (tag,), row_count)
+        for kind, texts in (
+            (KEY_TAG, condition.tags_any),
+            (KEY_SUBJECT, condition.subjects),
+            (KEY_TOOL, condition.source_tools),
+            (KEY_SESSION, condition.source_session_ids),
+        ):
+            if texts:
+                mask &= self._any_keyword(kind, texts, row_count)
+        return mask.view(np.uint8)
+
+    def _any_keyword(self, kind: str, texts: tuple[str, ...], row_count: int) -> NDArray[np.bool_]:
+        mask = np.zeros(row_count, np.bool_)
+        with self.lock:
+            lists = [self.keywords[kind, text] for text in texts if (kind, text) in self.keywords]
+            for rows in lists:
+                mask[rows.below(row_count)] = True
+        return mask
+
+    def named_speaker(self, terms: Iterable[str]) -> int:
+        """The one speaker whom the terms name, or NO_ROW for none or several."""
+        named: set[int] = set()
+        for term in terms:
+            named |= self.speaker_terms.get(term, set())
+        return named.pop() if len(named) == 1 else NO_ROW
+
+    def memory_id(self, row: int) -> str:
+        """The id of the row's memory."""
+        return id_from_bytes(self.columns.ids[row].tobytes())
+
+    def index_more(self) -> bool:
+        """Moves a chunk of rows into the vector graph; returns whether more are waiting."""
+        return self.vectors.index_more(self.rows, self._in_graph)
+
+    def _in_graph(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        columns = self.columns
+        recallable = np.isin(columns.status[rows], np.array(RECALLABLE, np.uint8))
+        return (columns.end_seq[rows] == OPEN_SEQ) & (columns.has_vector[rows] != 0) & recallable
+
+    def drop_closed_from_graph(self) -> None:
+        """After loading a graph that was saved a moment before the columns: closes what was closed in between."""
+        closed = np.flatnonzero(self.columns.end_seq[: self.vectors.graph_rows] != OPEN_SEQ)
+        for row in closed.tolist():
+            self.vectors.remove(row)
+
+    def size_bytes(self) -> int:
+        """Memory of the arrays, about; Python's dictionaries left out."""
+        columns = sum(getattr(self.columns, name).nbytes for name in (*COLUMNS, "ids"))
+        postings = self.postings.rows.nbytes + self.postings.tfs.nbytes + 4 * self.postings.starts.nbytes
+        return int(columns + postings + self.vectors.size_bytes())
+
+
+def indexed_text(memory: Memory) -> str:
+    """The text whose words find a memory: speaker, subject and tags count as words of it."""
+    parts = (speaker_of(memory), memory.content, memory.subject, *memory.tags)
+    return "\n".join(part for part in parts if part)
+
+
+def _keys(memory: Memory) -> list[tuple[str, str]]:
+    keys = [(KEY_TAG, tag) for tag in dict.fromkeys(memory.tags)]
+    if memory.subject:
+        keys.append((KEY_SUBJECT, memory.subject))
+    if memory.source.tool:
+        keys.append((KEY_TOOL, memory.source.tool))
+    if memory.source.session_id:
+        keys.append((KEY_SESSION, memory.source.session_id))
+    return keys

@@ -1,0 +1,1 @@
+"""The service room: the gRPC contract on top of `memsvc.memory`; the only place that knows gRPC codes."""

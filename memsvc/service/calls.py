@@ -1,0 +1,70 @@
+"""What every call shares: checking the envelope, mapping errors, counting.
+
+Purpose: `answers` wraps a servicer method so that unknown fields are refused, memsvc errors become statuses, and a bug
+becomes INTERNAL with its traceback in the log and no content in the answer.
+
+Threading: wrappers run on the server's threads.
+
+Rejected: grpc interceptors (each costs a layer of handler objects on every call of a 0.4 ms budget).
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import uuid
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from memsvc.errors import InvalidArgument, MemsvcError
+from memsvc.service import status
+from memsvc.service.convert import refuse_unknown
+
+LOG = logging.getLogger("memsvc.service")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def answers(method: F) -> F:
+    """Wraps a unary servicer method; see the module."""
+    name = method.__name__
+
+    @functools.wraps(method)
+    def call(self: Any, request: Message, context: grpc.ServicerContext) -> Any:
+        try:
+            refuse_unknown(request)
+            return method(self, request, context)
+        except MemsvcError as error:
+            LOG.debug("%s refused: %s", name, error.reason)
+            status.abort(context, error)
+        except Exception as error:  # the edge of the process: a bug must answer INTERNAL and be logged, whatever it is
+            if context.code() is not None:  # abort() itself ends the call by raising
+                raise
+            LOG.exception("%s failed", name)
+            status.abort(context, MemsvcError(f"internal error in {name}: {type(error).__name__}; see the log"))
+        raise AssertionError("unreachable: abort raises")
+
+    return call  # type: ignore[return-value]
+
+
+def check_request_id(request_id: str) -> str:
+    """The request_id in canonical form; "" stays "". Raises InvalidArgument unless it is a UUID."""
+    if not request_id:
+        return ""
+    try:
+        return str(uuid.UUID(request_id))
+    except ValueError as error:
+        raise InvalidArgument("request_id is not a UUID", field="request_id") from error
+
+
+def still_wanted(context: grpc.ServicerContext) -> Callable[[], bool]:
+    """Whether the caller is still there and its deadline not passed."""
+    return context.is_active
+
+
+def left_s(context: grpc.ServicerContext, limit_s: float) -> float:
+    """Seconds that the call may take: the limit, or what the caller's deadline leaves."""
+    remaining = context.time_remaining()
+    return limit_s if remaining is None else min(limit_s, remaining)

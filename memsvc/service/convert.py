@@ -1,0 +1,319 @@
+"""Between the contract's messages and the model's values, both ways.
+
+Purpose: reading requests (refusing unknown fields, empty owner ids, bad enums and times, with the field's path) and
+writing answers. Versions are immutable, so the encoded form of a memory is kept: a warm recall copies bytes instead of
+building two dozen fields a hit.
+
+Threading: pure functions and a bounded cache whose races only cost a second encoding.
+
+Rejected: protobuf's json_format (ten times slower), a generic descriptor walk for reading (the checks differ by field).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from google.protobuf import struct_pb2, timestamp_pb2, unknown_fields
+from google.protobuf.message import Message
+
+from memsvc.errors import InvalidArgument, UnknownField
+from memsvc.memory.drafts import Draft
+from memsvc.memory.feed import ChangeEvent
+from memsvc.memory.owners import Owners
+from memsvc.memory.recall import Hit, RecallAnswer
+from memsvc.memory.memories import WriteResult
+from memsvc.model import (
+    EARLIEST_TIME_US,
+    NEVER_US,
+    Filter,
+    Layer,
+    Memory,
+    MemoryType,
+    Namespace,
+    Scope,
+    Source,
+    Status,
+    TimeSpan,
+    effective_status,
+)
+from memsvc.v1 import memory_pb2 as pb
+from memsvc.v1 import memory_service_pb2 as spb
+
+METADATA_MAX_DEPTH = 16
+ENCODED_CACHE_ENTRIES = 8192
+_MICROS = 1_000_000
+
+
+# -- reading -----------------------------------------------------------------------------------------------------
+
+
+def refuse_unknown(message: Message, path: str = "") -> None:
+    """Raises UnknownField if the message, or one inside it, holds a field that this version does not know."""
+    unknown = unknown_fields.UnknownFieldSet(message)
+    if len(unknown):
+        number = unknown[0].field_number
+        where = path or message.DESCRIPTOR.name
+        raise UnknownField(f"{where} holds an unknown field, number {number}", field=f"{where}.{number}")
+    for field, value in message.ListFields():
+        if field.message_type is None or field.message_type.full_name.startswith("google.protobuf."):
+            continue
+        inner = f"{path}.{field.name}" if path else field.name
+        for item in value if field.is_repeated else (value,):
+            refuse_unknown(item, inner)
+
+
+def owners(message: pb.Owners) -> Owners:
+    """Owner ids; an id that is set stays set even when empty, so that it can be refused."""
+    return Owners(**{name: getattr(message, name) for name in Owners.__struct_fields__ if message.HasField(name)})  # type: ignore[arg-type]
+
+
+def _enum(kind: type[Any], value: int, field: str) -> Any:
+    try:
+        return kind(value)
+    except ValueError as error:
+        raise InvalidArgument(f"{field} is not a known value: {value}", field=field) from error
+
+
+def optional_enum(kind: type[Any], value: int, field: str) -> Any:
+    """The enum, or None for the unspecified 0. Raises InvalidArgument for an unknown number."""
+    return None if value == 0 else _enum(kind, value, field)
+
+
+def enums(kind: type[Any], values: Iterable[int], field: str) -> tuple[Any, ...]:
+    """The enums of a repeated field; 0 is refused (an unset member restricts to nothing)."""
+    return tuple(_enum(kind, value, field) for value in values)
+
+
+def time_us(message: timestamp_pb2.Timestamp, field: str) -> int:
+    """Microseconds of a Timestamp. Raises InvalidArgument when its nanos are out of range."""
+    if not 0 <= message.nanos < 1_000_000_000:
+        raise InvalidArgument(f"{field}.nanos must be from 0 to 999999999", field=f"{field}.nanos")
+    return message.seconds * _MICROS + message.nanos // 1000
+
+
+def _span(holder: pb.Filter, name: str) -> TimeSpan:
+    if not holder.HasField(name):  # type: ignore[arg-type]
+        return TimeSpan()
+    span = getattr(holder, name)
+    start = time_us(span.start_time, f"filter.{name}.start_time") if span.HasField("start_time") else EARLIEST_TIME_US
+    end = time_us(span.end_time, f"filter.{name}.end_time") if span.HasField("end_time") else NEVER_US
+    if start > end:
+        raise InvalidArgument(f"filter.{name} ends before it starts", field=f"filter.{name}")
+    return TimeSpan(start, end)
+
+
+def condition(message: pb.Filter) -> Filter:
+    """The filter. Raises InvalidArgument naming the field."""
+    for name in ("tags_all", "tags_any", "subjects", "source_tools", "source_session_ids"):
+        if "" in getattr(message, name):
+            raise InvalidArgument(f"filter.{name} holds an empty text", field=f"filter.{name}")
+    bounds = {}
+    for name in ("min_importance", "max_importance", "min_confidence", "max_confidence"):
+        if message.HasField(name):  # type: ignore[arg-type]
+            bounds[name] = getattr(message, name)
+            if not 0.0 <= bounds[name] <= 1.0:
+                raise InvalidArgument(f"filter.{name} must be from 0 to 1", field=f"filter.{name}")
+    return Filter(
+        types=enums(MemoryType, message.types, "filter.types"),
+        layers=enums(Layer, message.layers, "filter.layers"),
+        statuses=enums(Status, message.statuses, "filter.statuses"),
+        tags_all=tuple(message.tags_all),
+        tags_any=tuple(message.tags_any),
+        subjects=tuple(message.subjects),
+        source_tools=tuple(message.source_tools),
+        source_session_ids=tuple(message.source_session_ids),
+        create_time=_span(message, "create_time"),
+        occur_time=_span(message, "occur_time"),
+        **bounds,
+    )
+
+
+def namespace(message: pb.Namespace, field: str) -> Namespace:
+    """A namespace as the contract writes it."""
+    return Namespace(message.tenant or "default", _enum(Scope, message.scope, f"{field}.scope"), message.owner)
+
+
+def plain(value: struct_pb2.Value, depth: int = 0) -> Any:
+    """A Struct's value as Python's; integral numbers come back as int (JSON knows no difference).
+
+    Raises InvalidArgument past METADATA_MAX_DEPTH levels.
+    """
+    if depth > METADATA_MAX_DEPTH:
+        raise InvalidArgument(f"metadata is nested deeper than {METADATA_MAX_DEPTH} levels", field="metadata")
+    kind = value.WhichOneof("kind")
+    if kind == "number_value":
+        number = value.number_value
+        return int(number) if number.is_integer() and abs(number) < 2**53 else number
+    if kind == "struct_value":
+        return {key: plain(item, depth + 1) for key, item in value.struct_value.fields.items()}
+    if kind == "list_value":
+        return [plain(item, depth + 1) for item in value.list_value.values]
+    if kind in ("string_value", "bool_value"):
+        return getattr(value, kind)
+    return None
+
+
+def metadata(message: struct_pb2.Struct) -> dict[str, Any]:
+    """Metadata as plain Python values."""
+    return {key: plain(item) for key, item in message.fields.items()}
+
+
+def draft(message: spb.MemoryDraft, path: str) -> Draft:
+    """A draft; its values are checked later by the memory room. Raises InvalidArgument for enums and times."""
+    return Draft(
+        content=message.content,
+        type=optional_enum(MemoryType, message.type, f"{path}.type"),
+        layer=optional_enum(Layer, message.layer, f"{path}.layer"),
+        scope=optional_enum(Scope, message.scope, f"{path}.scope"),
+        subject=message.subject,
+        tags=tuple(message.tags),
+        metadata=metadata(message.metadata) if message.HasField("metadata") else {},
+        source=Source(message.source.tool, message.source.session_id, message.source.message_id)
+        if message.HasField("source")
+        else Source(),
+        importance=message.importance if message.HasField("importance") else None,
+        confidence=message.confidence if message.HasField("confidence") else None,
+        occur_time_us=time_us(message.occur_time, f"{path}.occur_time") if message.HasField("occur_time") else None,
+        expire_time_us=time_us(message.expire_time, f"{path}.expire_time") if message.HasField("expire_time") else None,
+        supersedes=tuple(message.supersedes),
+    )
+
+
+# -- writing -----------------------------------------------------------------------------------------------------
+
+
+def timestamp(value_us: int) -> timestamp_pb2.Timestamp:
+    """A Timestamp of UTC microseconds."""
+    seconds, micros = divmod(value_us, _MICROS)
+    return timestamp_pb2.Timestamp(seconds=seconds, nanos=micros * 1000)
+
+
+def namespace_message(value: Namespace) -> pb.Namespace:
+    """A namespace."""
+    return pb.Namespace(tenant=value.tenant, scope=int(value.scope), owner=value.owner)  # type: ignore[arg-type]
+
+
+def at_message(value: Namespace, sequence: int) -> pb.NamespaceSequence:
+    """A position."""
+    return pb.NamespaceSequence(namespace=namespace_message(value), sequence=sequence)
+
+
+def memory_message(memory: Memory, now_us: int) -> pb.Memory:
+    """A memory with the status that counts at `now_us`."""
+    message = pb.Memory(
+        memory_id=memory.memory_id,
+        version=memory.version,
+        namespace=namespace_message(memory.namespace),
+        layer=int(memory.layer),  # type: ignore[arg-type]
+        type=int(memory.type),  # type: ignore[arg-type]
+        subject=memory.subject,
+        content=memory.content,
+        tags=memory.tags,
+        source=pb.Source(
+            tool=memory.source.tool, session_id=memory.source.session_id, message_id=memory.source.message_id
+        ),
+        importance=memory.importance,
+        confidence=memory.confidence,
+        status=int(effective_status(memory, now_us)),  # type: ignore[arg-type]
+        superseded_by=memory.superseded_by,
+        supersedes=memory.supersedes,
+        create_time=timestamp(memory.create_time_us),
+        update_time=timestamp(memory.update_time_us),
+        occur_time=timestamp(memory.occur_time_us),
+        access_count=memory.access_count,
+        etag=memory.etag,
+        sequence=memory.sequence,
+    )
+    if memory.metadata:
+        message.metadata.update(memory.metadata)
+    if memory.expire_time_us != NEVER_US:
+        message.expire_time.CopyFrom(timestamp(memory.expire_time_us))
+    if memory.last_access_time_us:
+        message.last_access_time.CopyFrom(timestamp(memory.last_access_time_us))
+    if memory.embedding_dim:
+        message.embedding.CopyFrom(pb.EmbeddingInfo(model=memory.embedding_model, dim=memory.embedding_dim))
+    return message
+
+
+def write_result(result: WriteResult) -> spb.WriteResult:
+    """What became of one draft."""
+    return spb.WriteResult(
+        memory_id=result.memory_id,
+        outcome=int(result.outcome),  # type: ignore[arg-type]
+        at=at_message(result.namespace, result.sequence),
+        version=result.version,
+    )
+
+
+def change_message(event: ChangeEvent, now_us: int) -> spb.Change:
+    """A change with its images."""
+    change = event.change
+    message = spb.Change(
+        at=at_message(event.namespace, change.sequence),
+        kind=int(change.kind),  # type: ignore[arg-type]
+        time=timestamp(change.time_us),
+        actor=change.actor,
+        reason=change.reason,
+        request_id=change.request_id,
+        after=memory_message(event.after, now_us),
+    )
+    if event.before is not None:
+        message.before.CopyFrom(memory_message(event.before, now_us))
+    return message
+
+
+class EncodedMemories:
+    """Serialised `Memory` messages by version, bounded; for recall answers."""
+
+    def __init__(self) -> None:
+        self._encoded: dict[tuple[Namespace, str, int, Status], bytes] = {}
+
+    def encoded(self, memory: Memory, now_us: int) -> bytes:
+        """The bytes of `memory_message`."""
+        key = (memory.namespace, memory.memory_id, memory.version, effective_status(memory, now_us))
+        known = self._encoded.get(key)
+        if known is None:
+            known = memory_message(memory, now_us).SerializeToString()
+            if len(self._encoded) >= ENCODED_CACHE_ENTRIES:
+                self._encoded = {}
+            self._encoded[key] = known
+        return known
+
+    def recall_response(self, answer: RecallAnswer, now_us: int) -> spb.RecallResponse:
+        """The answer of a recall."""
+        timings = answer.timings
+        response = spb.RecallResponse(
+            degraded=[int(d) for d in answer.degraded],  # type: ignore[misc]
+            sequences=[at_message(name, sequence) for name, sequence in answer.sequences],
+            timings=spb.RecallTimings(
+                total_us=timings.total_us,
+                plan_us=timings.plan_us,
+                embed_us=timings.embed_us,
+                search_us=timings.search_us,
+                fetch_us=timings.fetch_us,
+                vector_cached=timings.vector_cached,
+            ),
+        )
+        for hit in answer.hits:
+            self._add_hit(response, hit, now_us)
+        return response
+
+    def _add_hit(self, response: spb.RecallResponse, hit: Hit, now_us: int) -> None:
+        found = hit.found
+        vector, lexical, exact, time, importance, neighbour, score = found.components
+        message = response.hits.add(
+            score=score,
+            components=spb.ScoreComponents(
+                vector=vector,
+                lexical=lexical,
+                exact=exact,
+                time=time,
+                importance=importance,
+                neighbour=neighbour,
+                cosine=found.cosine,
+                bm25=found.bm25,
+            ),
+            paths=[path for path in range(1, 6) if found.paths >> path & 1],  # type: ignore[misc]
+        )
+        message.memory.MergeFromString(self.encoded(hit.memory, now_us))

@@ -1,0 +1,390 @@
+"""The MemoryService of the contract on top of the memory room.
+
+Purpose: reads requests, calls the room, writes answers; holds no rules of its own.
+
+Threading: methods run on the server's threads; Watch has a pool of its own, so that followers never starve calls.
+
+Rejected: one servicer method per file (they are ten lines each and share their imports).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import grpc
+import msgspec
+
+from memsvc.errors import InvalidArgument, MemsvcError, ResourceExhausted, Unavailable
+from memsvc.memory import drafts as rules
+from memsvc.memory import listing
+from memsvc.memory.feed import ChangeFeed
+from memsvc.memory.memories import Memories, Mutation, Patch, fingerprint
+from memsvc.memory.owners import Owners, check, namespaces_for
+from memsvc.memory.recall import TOP_K_DEFAULT, Recaller, RecallRequest, Weights
+from memsvc.model import NEVER_US, NO_FILTER, MemoryType, Namespace, Scope
+from memsvc.service import convert, status
+from memsvc.service.calls import answers, check_request_id, left_s, still_wanted
+from memsvc.storage.engine import Engine
+from memsvc.v1 import memory_service_pb2 as spb
+from memsvc.v1 import memory_service_pb2_grpc as rpc
+
+KEEP_ALIVE_S = 15.0
+FORGET_MAX_IDS = 1000
+RECENT_MAX = 100
+LOCAL_ACTOR = "local"
+
+
+class MemoryServicer(rpc.MemoryServiceServicer):
+    """See the module."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        memories: Memories,
+        recaller: Recaller,
+        feed: ChangeFeed,
+        *,
+        clock_us: Callable[[], int],
+        latency_budget_s: float,
+        content_max_bytes: int,
+        watch_streams_max: int,
+    ) -> None:
+        self._engine = engine
+        self._memories = memories
+        self._recaller = recaller
+        self._feed = feed
+        self._clock_us = clock_us
+        self._latency_budget_s = latency_budget_s
+        self._content_max_bytes = content_max_bytes
+        self._watch_streams_max = watch_streams_max
+        self._watching = 0
+        self._watch_lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._encoded = convert.EncodedMemories()
+        self.write_count = 0
+
+    def stop(self) -> None:
+        """Ends the watch streams."""
+        self._stopping.set()
+        self._feed.wake_all()
+
+    # -- mutations -----------------------------------------------------------------------------------------------
+
+    def _mutation(self, request: Any) -> Mutation:
+        """The replay identity: request_id, and a hash of the request without it."""
+        request_id = check_request_id(request.request_id)
+        self.write_count += 1
+        bare = type(request)()
+        bare.CopyFrom(request)
+        bare.ClearField("request_id")
+        name = request.DESCRIPTOR.full_name.encode()
+        return Mutation(request_id, fingerprint(name, bare.SerializeToString(deterministic=True)), LOCAL_ACTOR)
+
+    @answers
+    def Write(self, request: spb.WriteRequest, context: grpc.ServicerContext) -> spb.WriteResponse:
+        """Stores one memory."""
+        drafts = [convert.draft(request.memory, "memory")]
+        mutation = self._mutation(request)
+        owner_ids = convert.owners(request.owners)
+        results = self._memories.write(owner_ids, drafts, mutation, path="memory", still_wanted=still_wanted(context))
+        return spb.WriteResponse(result=convert.write_result(results[0]))
+
+    @answers
+    def BatchWrite(self, request: spb.BatchWriteRequest, context: grpc.ServicerContext) -> spb.BatchWriteResponse:
+        """Stores many memories in one transaction."""
+        drafts = [convert.draft(m, f"memories[{i}]") for i, m in enumerate(request.memories)]
+        mutation = self._mutation(request)
+        owner_ids = convert.owners(request.owners)
+        results = self._memories.write(owner_ids, drafts, mutation, path="memories", still_wanted=still_wanted(context))
+        return spb.BatchWriteResponse(results=[convert.write_result(result) for result in results])
+
+    @answers
+    def Update(self, request: spb.UpdateRequest, context: grpc.ServicerContext) -> spb.UpdateResponse:
+        """Writes a new version with the fields of the mask."""
+        rules.check_memory_id(request.memory_id, "memory_id")
+        rules.check_length(request.reason, rules.REASON_MAX_CHARS, "reason")
+        owner_ids, namespaces = self._reached(request)
+        memory = self._memories.update(
+            namespaces,
+            owner_ids,
+            request.memory_id,
+            self._patch(request),
+            request.etag,
+            request.reason,
+            self._mutation(request),
+        )
+        return spb.UpdateResponse(memory=convert.memory_message(memory, self._clock_us()))
+
+    def _patch(self, request: spb.UpdateRequest) -> Patch:
+        """Checked values of the masked fields. Raises InvalidArgument for an empty mask and other fields."""
+        readers = self._patch_readers(request.patch)
+        if not request.update_mask.paths:
+            raise InvalidArgument(f"update_mask is empty; name some of: {', '.join(readers)}", field="update_mask")
+        fields: dict[str, Any] = {}
+        for path in request.update_mask.paths:
+            if path not in readers:
+                raise InvalidArgument(
+                    f"update_mask: {path!r} can't be updated; these can: {', '.join(readers)}", field="update_mask"
+                )
+            fields.update(readers[path]())
+        masked = {p if p not in ("occur_time", "expire_time") else p for p in request.update_mask.paths}
+        for field, _ in request.patch.ListFields():
+            if field.name not in masked:
+                raise InvalidArgument(
+                    f"patch.{field.name} is set but not in update_mask", field=f"patch.{field.name}"
+                )
+        return Patch(fields=fields)
+
+    def _patch_readers(self, patch: spb.MemoryPatch) -> dict[str, Callable[[], dict[str, Any]]]:
+        def content() -> dict[str, Any]:
+            rules.check_content(patch.content, self._content_max_bytes, "patch.content")
+            return {"content": patch.content}
+
+        def kind() -> dict[str, Any]:
+            value = convert.optional_enum(MemoryType, patch.type, "patch.type")
+            if value is None:
+                raise InvalidArgument("patch.type is not set", field="patch.type")
+            return {"type": value}
+
+        def subject() -> dict[str, Any]:
+            rules.check_subject(patch.subject, "patch.subject")
+            return {"subject": patch.subject}
+
+        def tags() -> dict[str, Any]:
+            rules.check_tags(tuple(patch.tags), "patch.tags")
+            return {"tags": tuple(patch.tags)}
+
+        def metadata() -> dict[str, Any]:
+            value = convert.metadata(patch.metadata)
+            rules.check_metadata(value, "patch.metadata")
+            return {"metadata": value}
+
+        def unit(name: str) -> Callable[[], dict[str, Any]]:
+            def read() -> dict[str, Any]:
+                rules.check_unit(getattr(patch, name), f"patch.{name}")
+                return {name: getattr(patch, name)}
+
+            return read
+
+        def occur_time() -> dict[str, Any]:
+            if not patch.HasField("occur_time"):
+                raise InvalidArgument("patch.occur_time is not set", field="patch.occur_time")
+            value = convert.time_us(patch.occur_time, "patch.occur_time")
+            rules.check_time(value, "patch.occur_time")
+            return {"occur_time_us": value}
+
+        def expire_time() -> dict[str, Any]:
+            if not patch.HasField("expire_time"):
+                return {"expire_time_us": NEVER_US}
+            value = convert.time_us(patch.expire_time, "patch.expire_time")
+            rules.check_time(value, "patch.expire_time")
+            return {"expire_time_us": value}
+
+        return {
+            "content": content,
+            "type": kind,
+            "subject": subject,
+            "tags": tags,
+            "metadata": metadata,
+            "importance": unit("importance"),
+            "confidence": unit("confidence"),
+            "occur_time": occur_time,
+            "expire_time": expire_time,
+        }
+
+    @answers
+    def Forget(self, request: spb.ForgetRequest, context: grpc.ServicerContext) -> spb.ForgetResponse:
+        """Forgets by id, or everything that matches."""
+        rules.check_length(request.reason, rules.REASON_MAX_CHARS, "reason")
+        if request.all:
+            result = self._forget_all(request, context)
+        else:
+            result = self._forget_ids(request)
+        return spb.ForgetResponse(
+            forgotten_count=result.forgotten_count,
+            already_forgotten_ids=result.already_forgotten_ids,
+            at=[convert.at_message(name, sequence) for name, sequence in result.at],
+        )
+
+    def _forget_ids(self, request: spb.ForgetRequest) -> Any:
+        if not request.memory_ids:
+            raise InvalidArgument("name memory_ids, or set `all`", field="memory_ids")
+        if len(request.memory_ids) > FORGET_MAX_IDS:
+            raise InvalidArgument(f"memory_ids has more than {FORGET_MAX_IDS} entries", field="memory_ids")
+        if request.HasField("filter") or request.scopes:
+            raise InvalidArgument("scopes and filter go with `all`, not with memory_ids", field="filter")
+        if request.etag and len(request.memory_ids) != 1:
+            raise InvalidArgument("etag goes with exactly one id", field="etag")
+        for memory_id in request.memory_ids:
+            rules.check_memory_id(memory_id, "memory_ids")
+        owner_ids, namespaces = self._reached(request)
+        return self._memories.forget(
+            namespaces, owner_ids, list(request.memory_ids), request.etag, request.reason, self._mutation(request)
+        )
+
+    def _forget_all(self, request: spb.ForgetRequest, context: grpc.ServicerContext) -> Any:
+        if request.memory_ids or request.etag:
+            raise InvalidArgument("`all` goes with scopes and filter, not with memory_ids or etag", field="memory_ids")
+        owner_ids = convert.owners(request.owners)
+        check(owner_ids)
+        scopes = convert.enums(Scope, request.scopes, "scopes")
+        namespaces = namespaces_for(owner_ids, scopes)
+        if not scopes:
+            namespaces = [name for name in namespaces if name.scope != Scope.GLOBAL]
+        return self._memories.forget_all(
+            namespaces,
+            owner_ids,
+            convert.condition(request.filter),
+            request.reason,
+            self._mutation(request),
+            still_wanted(context),
+        )
+
+    # -- reads ---------------------------------------------------------------------------------------------------
+
+    def _reached(self, request: Any) -> tuple[Owners, list[Namespace]]:
+        """Owner ids of a request and every namespace that they name; GLOBAL alone if they name none."""
+        owner_ids = convert.owners(request.owners)
+        check(owner_ids)
+        named = any(getattr(owner_ids, name) is not None for name in Owners.__struct_fields__ if name != "tenant")
+        return owner_ids, namespaces_for(owner_ids, () if named else (Scope.GLOBAL,))
+
+    def _named(self, request: Any) -> list[Namespace]:
+        """Namespaces of a request with owners and scopes."""
+        owner_ids = convert.owners(request.owners)
+        check(owner_ids)
+        return namespaces_for(owner_ids, convert.enums(Scope, request.scopes, "scopes"))
+
+    @answers
+    def Recall(self, request: spb.RecallRequest, context: grpc.ServicerContext) -> spb.RecallResponse:
+        """Finds what matters for a query."""
+        budget_s = self._latency_budget_s
+        if request.HasField("latency_budget"):
+            budget_s = request.latency_budget.seconds + request.latency_budget.nanos / 1e9
+            if budget_s <= 0:
+                raise InvalidArgument("latency_budget must be positive", field="latency_budget")
+        answer = self._recaller.recall(
+            RecallRequest(
+                namespaces=self._named(request),
+                query=request.query,
+                top_k=request.top_k or TOP_K_DEFAULT,
+                condition=convert.condition(request.filter) if request.HasField("filter") else NO_FILTER,
+                weights=_weights(request.weights) if request.HasField("weights") else _DEFAULT_WEIGHTS,
+                include_inactive=request.include_inactive,
+                as_of_us=convert.time_us(request.as_of, "as_of") if request.HasField("as_of") else None,
+                min_sequences={
+                    convert.namespace(m.namespace, "min_sequences.namespace"): m.sequence
+                    for m in request.min_sequences
+                },
+                budget_s=left_s(context, budget_s),
+                **({"min_score": request.min_score} if request.HasField("min_score") else {}),
+            )
+        )
+        return self._encoded.recall_response(answer, self._clock_us())
+
+    @answers
+    def Get(self, request: spb.GetRequest, context: grpc.ServicerContext) -> spb.GetResponse:
+        """Reads one memory."""
+        rules.check_memory_id(request.memory_id, "memory_id")
+        if request.version < 0:
+            raise InvalidArgument("version counts from 1", field="version")
+        _, namespaces = self._reached(request)
+        memory = self._memories.get(namespaces, request.memory_id, request.version)
+        return spb.GetResponse(memory=convert.memory_message(memory, self._clock_us()))
+
+    @answers
+    def List(self, request: spb.ListRequest, context: grpc.ServicerContext) -> spb.ListResponse:
+        """Lists memories."""
+        now_us = self._clock_us()
+        page, token = listing.list_memories(
+            self._engine,
+            self._named(request),
+            convert.condition(request.filter),
+            request.include_inactive,
+            listing.page_size(request.page_size),
+            request.page_token,
+            now_us,
+            still_wanted(context),
+        )
+        return spb.ListResponse(
+            memories=[convert.memory_message(memory, now_us) for memory in page], next_page_token=token
+        )
+
+    @answers
+    def History(self, request: spb.HistoryRequest, context: grpc.ServicerContext) -> spb.HistoryResponse:
+        """All versions of one memory."""
+        _, namespaces = self._reached(request)
+        size = listing.page_size(request.page_size)
+        events, token = listing.history(self._engine, namespaces, request.memory_id, size, request.page_token)
+        now_us = self._clock_us()
+        return spb.HistoryResponse(
+            changes=[convert.change_message(event, now_us) for event in events], next_page_token=token
+        )
+
+    # -- watch ---------------------------------------------------------------------------------------------------
+
+    def Watch(self, request: spb.WatchRequest, context: grpc.ServicerContext) -> Iterator[spb.WatchResponse]:
+        """Streams changes; see the contract."""
+        try:
+            convert.refuse_unknown(request)
+            yield from self._watch(request, context)
+        except MemsvcError as error:
+            status.abort(context, error)
+
+    def _watch(self, request: spb.WatchRequest, context: grpc.ServicerContext) -> Iterator[spb.WatchResponse]:
+        if not 0 <= request.recent_count <= RECENT_MAX:
+            raise InvalidArgument(f"recent_count must be from 0 to {RECENT_MAX}", field="recent_count")
+        namespaces = self._named(request)
+        after = {convert.namespace(a.namespace, "after.namespace"): a.sequence for a in request.after}
+        for name in after:
+            if name not in namespaces:
+                raise InvalidArgument("after names a namespace that the owners don't", field="after.namespace")
+        with self._watch_lock:
+            if self._watching >= self._watch_streams_max:
+                raise ResourceExhausted(
+                    f"{self._watch_streams_max} watch streams are open (setting watch_streams_max)",
+                    limit=str(self._watch_streams_max),
+                )
+            self._watching += 1
+        try:
+            follower = self._feed.follow(namespaces, after)
+            context.add_callback(follower.wake)
+            try:
+                now_us = self._clock_us()
+                started = [convert.at_message(name, sequence) for name, sequence in follower.positions.items()]
+                recent = self._feed.recent(namespaces, request.recent_count, now_us) if request.recent_count else []
+                yield spb.WatchResponse(
+                    started_at=started, recent=[convert.memory_message(m, now_us) for m in recent]
+                )
+                while context.is_active() and not self._stopping.is_set():
+                    events = follower.poll(KEEP_ALIVE_S)
+                    now_us = self._clock_us()
+                    for event in events:
+                        yield spb.WatchResponse(change=convert.change_message(event, now_us))
+                    if not events:
+                        yield spb.WatchResponse()
+                if self._stopping.is_set():
+                    raise Unavailable("the server is stopping; resume the watch elsewhere or later")
+            finally:
+                follower.close()
+        finally:
+            with self._watch_lock:
+                self._watching -= 1
+
+
+_DEFAULT_WEIGHTS = Weights()
+WEIGHT_MAX = 100.0
+
+
+def _weights(message: spb.RecallWeights) -> Weights:
+    given = {}
+    for name in ("vector", "lexical", "time", "importance", "neighbour"):
+        if message.HasField(name):  # type: ignore[arg-type]
+            given[name] = getattr(message, name)
+            if not 0.0 <= given[name] <= WEIGHT_MAX:
+                raise InvalidArgument(f"weights.{name} must be from 0 to {WEIGHT_MAX:g}", field=f"weights.{name}")
+    return msgspec.structs.replace(_DEFAULT_WEIGHTS, **given)
+
+

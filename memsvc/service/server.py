@@ -1,0 +1,102 @@
+"""The gRPC server: services, health, reflection, limits of the transport.
+
+Purpose: one place that builds a server, used by `serve`, by the tests and by the benches' echo floor (same settings).
+
+Threading: a thread pool serves unary calls; watch streams have a pool of their own.
+
+Rejected: grpc.aio (measured on this code: plain echo 0.55 ms against 0.44 ms p50, and every engine call would need a
+hop to a thread), binding `0.0.0.0` without TLS (refused here).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from memsvc.errors import ConfigInvalid
+from memsvc.service.admin_servicer import AdminServicer
+from memsvc.service.memory_servicer import MemoryServicer
+from memsvc.v1 import admin_service_pb2, admin_service_pb2_grpc, memory_service_pb2, memory_service_pb2_grpc
+
+MESSAGE_MAX_BYTES = 32 * 1024 * 1024
+WATCH_POOL_SLACK = 8
+STOP_GRACE_S = 5.0
+
+SERVER_OPTIONS: Sequence[tuple[str, int]] = (
+    ("grpc.so_reuseport", 0),  # a second server on the port is an error, not half of the traffic
+    ("grpc.max_receive_message_length", MESSAGE_MAX_BYTES),
+    ("grpc.max_send_message_length", MESSAGE_MAX_BYTES),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+)
+
+
+def check_listen(listen: str) -> None:
+    """Raises ConfigInvalid unless the address is HOST:PORT on loopback (other addresses need TLS and tokens)."""
+    host, separator, port = listen.rpartition(":")
+    if not separator or not port.isdigit() or int(port) > 65535:
+        raise ConfigInvalid(f"listen {listen!r} is not HOST:PORT", setting="listen")
+    host = host.strip("[]")
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback:
+        raise ConfigInvalid(
+            f"listen {listen!r} is not a loopback address: other addresses need TLS and tokens, which this version "
+            "does not have; listen on 127.0.0.1 and tunnel",
+            setting="listen",
+        )
+
+
+class GrpcServer:
+    """A server on one address. `address` is HOST:PORT after `start`, with the port that was taken."""
+
+    def __init__(
+        self, memory: MemoryServicer, admin: AdminServicer, *, worker_threads: int, watch_streams_max: int
+    ) -> None:
+        self._memory = memory
+        self._pool = ThreadPoolExecutor(worker_threads, thread_name_prefix="call")
+        self._watch_pool = ThreadPoolExecutor(watch_streams_max + WATCH_POOL_SLACK, thread_name_prefix="watch")
+        self._server = grpc.server(self._pool, options=list(SERVER_OPTIONS))
+        type(memory).Watch.experimental_thread_pool = self._watch_pool  # type: ignore[attr-defined]
+        memory_service_pb2_grpc.add_MemoryServiceServicer_to_server(memory, self._server)
+        admin_service_pb2_grpc.add_AdminServiceServicer_to_server(admin, self._server)
+        self._health = health.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        self._names = [
+            memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"].full_name,
+            admin_service_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name,
+        ]
+        reflection.enable_server_reflection((*self._names, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
+        self.address = ""
+
+    def start(self, listen: str) -> str:
+        """Binds and serves; returns HOST:PORT. Raises ConfigInvalid for a bad or taken address."""
+        check_listen(listen)
+        try:
+            port = self._server.add_insecure_port(listen)
+        except RuntimeError as error:
+            raise ConfigInvalid(f"can't listen on {listen}: is the port taken?", setting="listen") from error
+        self.address = f"{listen.rpartition(':')[0]}:{port}"
+        self._server.start()
+        self._set_health(health_pb2.HealthCheckResponse.SERVING)
+        return self.address
+
+    def _set_health(self, state: int) -> None:
+        for name in ("", *self._names):
+            self._health.set(name, state)
+
+    def stop(self, before_wait: Callable[[], None] = lambda: None) -> None:
+        """Refuses new calls, ends watches, waits for running calls up to STOP_GRACE_S."""
+        self._health.enter_graceful_shutdown()
+        before_wait()
+        self._memory.stop()
+        self._server.stop(STOP_GRACE_S).wait()
+        self._pool.shutdown(wait=True)
+        self._watch_pool.shutdown(wait=True)

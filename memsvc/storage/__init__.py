@@ -1,0 +1,1 @@
+"""The storage room: the truth on disk, behind the protocols of `memsvc.storage.engine`."""

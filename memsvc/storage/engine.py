@@ -1,0 +1,157 @@
+"""What a store must do: ReadTxn, WriteTxn, Engine. Small protocols; `tests/conformance` is their meaning.
+
+Purpose: memory policy and retrieval talk to the store only through these. A namespace is in every call, so that the
+same tables shard by it on a distributed database.
+
+Threading: an Engine is shared by all threads. A ReadTxn is a consistent snapshot used by the thread that opened it.
+`Engine.write` may be called from any thread; the functions given to it run one at a time, in submission order, and
+several may share one durable commit (group commit). Each is atomic by itself: an exception inside one rolls back that
+one alone and is raised to its caller.
+
+Rejected: a raw key-value protocol (a SQL engine would have to emulate cursors, and index upkeep would live in policy);
+async methods (LMDB reads are microseconds, and a thread-pool server needs none).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from memsvc.model import Change, ChangeKind, Memory, Namespace
+
+T = TypeVar("T")
+
+
+class NamespaceHead(msgspec.Struct, frozen=True):
+    """State of a namespace: `sequence` of its last change, counts of memories and of those recallable."""
+
+    namespace: Namespace
+    sequence: int
+    memory_count: int
+    active_count: int
+
+
+class StoredAnswer(msgspec.Struct, frozen=True):
+    """The first answer to a mutation, kept for its replay. `fingerprint` is a hash of the request's body."""
+
+    fingerprint: bytes
+    answer: bytes
+    time_us: int
+
+
+class VerifyProblem(msgspec.Struct, frozen=True):
+    """One disagreement that `verify` found. `where` names table and key without memory content."""
+
+    where: str
+    what: str
+
+
+class ReadTxn(Protocol):
+    """A consistent snapshot. Iterators are valid until the transaction closes."""
+
+    def head(self, namespace: Namespace) -> NamespaceHead | None:
+        """None for a namespace that was never written; a read never creates one."""
+
+    def heads(self) -> Iterator[NamespaceHead]:
+        """Every namespace, in a stable order."""
+
+    def get(self, namespace: Namespace, memory_id: str, version: int = 0) -> Memory | None:
+        """A version of a memory, the current one for 0; None if there is none in this namespace."""
+
+    def get_many(self, namespace: Namespace, keys: Sequence[tuple[str, int]]) -> list[Memory | None]:
+        """`get` for each (memory_id, version), in order."""
+
+    def versions(self, namespace: Namespace, memory_id: str) -> list[Memory]:
+        """All versions, oldest first; empty if the id is unknown here."""
+
+    def scan(self, namespace: Namespace, *, after_id: str = "", reverse: bool = False) -> Iterator[Memory]:
+        """Current versions in id order (ids are time-ordered), after `after_id` exclusively in scan direction."""
+
+    def by_subject(self, namespace: Namespace, subject: str) -> Iterator[Memory]:
+        """Current versions, any status, whose subject equals the text exactly, in id order."""
+
+    def by_content_hash(self, namespace: Namespace, content_hash: bytes) -> Iterator[Memory]:
+        """Current versions, any status, whose content has this 16-byte hash, in id order."""
+
+    def by_occur_time(
+        self, namespace: Namespace, start_us: int, end_us: int, *, reverse: bool = False
+    ) -> Iterator[Memory]:
+        """Current versions, any status, with start_us <= occur_time_us <= end_us, in (time, id) order."""
+
+    def changes(self, namespace: Namespace, after_sequence: int, limit: int) -> list[Change]:
+        """At most `limit` changes with sequence > after_sequence, in order, without gaps."""
+
+    def vector(self, namespace: Namespace, model_id: str, content_hash: bytes) -> NDArray[np.float32] | None:
+        """The stored vector, shape (dim,), float32 (values rounded to float16, as `put_vector` stores them)."""
+
+    def vectors(
+        self, namespace: Namespace, model_id: str, content_hashes: Sequence[bytes], dim: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Vectors for many hashes: (n, dim) float32 with zero rows where missing, and (n,) bool found."""
+
+    def answer(self, tenant: str, request_id: str) -> StoredAnswer | None:
+        """What `put_answer` stored for this request."""
+
+    def meta(self, key: str) -> bytes | None:
+        """A small store-wide value (model id, reindex state)."""
+
+
+class WriteTxn(ReadTxn, Protocol):
+    """A read-write transaction; reads see its own writes."""
+
+    def put(
+        self, memory: Memory, kind: ChangeKind, *, time_us: int, actor: str, reason: str = "", request_id: str = ""
+    ) -> Memory:
+        """Writes `memory` as the next version of its id: sets `version` and `sequence`, keeps indexes and counts,
+        appends the change. Returns the memory as stored. Creates the namespace when it is new."""
+
+    def put_vector(
+        self, namespace: Namespace, model_id: str, content_hash: bytes, vector: NDArray[np.float32]
+    ) -> None:
+        """Stores a (dim,) vector as float16; overwriting is allowed."""
+
+    def drop_vectors(self, model_id: str) -> int:
+        """Removes all vectors of a model; returns how many."""
+
+    def put_answer(self, tenant: str, request_id: str, answer: StoredAnswer) -> None:
+        """Stores the answer of a mutation in the mutation's own transaction."""
+
+    def drop_answers(self, before_us: int, limit: int) -> int:
+        """Removes up to `limit` answers older than `before_us`; returns how many."""
+
+    def put_meta(self, key: str, value: bytes) -> None:
+        """Sets a store-wide value."""
+
+
+class Engine(Protocol):
+    """An open store."""
+
+    def read(self) -> AbstractContextManager[ReadTxn]:
+        """Opens a snapshot for this thread."""
+
+    def write(self, operation: Callable[[WriteTxn], T], *, on_commit: Callable[[T], None] | None = None) -> T:
+        """Runs `operation` in a write transaction and returns its result after the commit is durable.
+
+        `on_commit(result)` runs after the commit and before `write` returns, in commit order, on the writer's
+        thread: it keeps derived indexes in step and must not fail. Raises StorageFull when the disk or map is full,
+        StorageFailure on I/O errors, Unavailable after close, and whatever `operation` raises; in each case nothing
+        of the operation is stored."""
+
+    def verify(self) -> Iterator[VerifyProblem]:
+        """Checks that versions, heads, indexes, log, counts and vectors agree; yields each problem."""
+
+    def backup(self, directory: Path) -> int:
+        """Writes a consistent copy, while reads and writes go on, into an empty directory that `serve` opens.
+        Returns its size in bytes."""
+
+    def size_bytes(self) -> int:
+        """Bytes used on disk."""
+
+    def close(self) -> None:
+        """Waits for running writes, then closes. Idempotent."""
