@@ -48,7 +48,7 @@ def now_us() -> int:
 def open_engine(settings: Settings) -> LmdbEngine:
     """The store below the data directory. Raises StoreLocked, FormatVersionUnknown."""
     return LmdbEngine.open(
-        settings.data_dir / STORE_DIR, clock_us=now_us, max_map_size_bytes=settings.map_size_max_bytes
+        settings.data_dir / STORE_DIR, max_map_size_bytes=settings.map_size_max_bytes
     )
 
 

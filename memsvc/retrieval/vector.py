@@ -14,61 +14,20 @@ Rejected: adding to the graph inside the write (0.3 ms each at 10k rows, half of
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import hnswlib
 import numpy as np
 from numpy.typing import NDArray
 
+from memsvc.locks import SharedLock
+
 GRAPH_FROM_ROWS = 4096  # exact scan is faster below; measured by bench.latency --crossover
 GRAPH_M = 16  # links per node; recall@10 against exact >= 0.98 at 100k rows with EF_SEARCH (bench.latency)
 EF_CONSTRUCTION = 120
 EF_SEARCH = 96
 INSERT_CHUNK_ROWS = 8
-
-
-class SharedLock:
-    """Many readers or one writer; a waiting writer holds new readers back, so that it is never starved."""
-
-    def __init__(self) -> None:
-        self._condition = threading.Condition()
-        self._readers = 0
-        self._writers_waiting = 0
-        self._writing = False
-
-    @contextmanager
-    def shared(self) -> Iterator[None]:
-        """Held by any number of threads at once."""
-        with self._condition:
-            while self._writing or self._writers_waiting:
-                self._condition.wait()
-            self._readers += 1
-        try:
-            yield
-        finally:
-            with self._condition:
-                self._readers -= 1
-                if self._readers == 0:
-                    self._condition.notify_all()
-
-    @contextmanager
-    def exclusive(self) -> Iterator[None]:
-        """Held by one thread, with no reader inside."""
-        with self._condition:
-            self._writers_waiting += 1
-            while self._writing or self._readers:
-                self._condition.wait()
-            self._writers_waiting -= 1
-            self._writing = True
-        try:
-            yield
-        finally:
-            with self._condition:
-                self._writing = False
-                self._condition.notify_all()
 
 
 class VectorIndex:
@@ -105,7 +64,7 @@ class VectorIndex:
             self._graph = self._new_graph(row_count)
         end = min(row_count, self.graph_rows + INSERT_CHUNK_ROWS)
         rows = np.arange(self.graph_rows, end, dtype=np.int64)
-        with self._lock.exclusive():
+        with self._lock.exclusive:
             if end > self._graph.get_max_elements():
                 self._graph.resize_index(max(end, self._graph.get_max_elements() * 3 // 2))
             keep = rows[wanted(rows)]
@@ -124,7 +83,7 @@ class VectorIndex:
         """Takes a closed row out of the graph's answers, if it is in there."""
         if self._graph is None:
             return
-        with self._lock.exclusive():
+        with self._lock.exclusive:
             if row < self.graph_rows:
                 self._mark_deleted(row)
 
@@ -142,7 +101,7 @@ class VectorIndex:
         graph = self._graph
         if graph is None:
             return _NO_ROWS, 0
-        with self._lock.shared():
+        with self._lock.shared:
             scan_from = self.graph_rows
             available = graph.get_current_count()
             if available == 0:
@@ -162,7 +121,7 @@ class VectorIndex:
         graph = self._graph
         if graph is None:
             return 0
-        with self._lock.shared():
+        with self._lock.shared:
             graph.save_index(str(path))
             return self.graph_rows
 

@@ -73,6 +73,9 @@ class ReadTxn(Protocol):
     def scan(self, namespace: Namespace, *, after_id: str = "", reverse: bool = False) -> Iterator[Memory]:
         """Current versions in id order (ids are time-ordered), after `after_id` exclusively in scan direction."""
 
+    def all_versions(self, namespace: Namespace) -> Iterator[Memory]:
+        """Every version of every memory in sequence order."""
+
     def by_subject(self, namespace: Namespace, subject: str) -> Iterator[Memory]:
         """Current versions, any status, whose subject equals the text exactly, in id order."""
 
