@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from memsvc.errors import InvalidArgument, MemsvcError
-from memsvc.memory.reindex import Reindexer
+from memsvc.memory.reindex import Reindexer, stored_model
 from memsvc.model import RECALLABLE
 from memsvc.retrieval.embedder import Embedder
 from memsvc.retrieval.segment import OPEN_SEQ
@@ -76,6 +76,15 @@ def verify(engine: Engine, segments: SegmentStore) -> Iterator[VerifyProblem]:
         heads = list(txn.heads())
     for head in heads:
         yield from _verify_segment(engine, segments, head)
+
+
+def verify_store(engine: Engine, segments_directory: Path) -> Iterator[VerifyProblem]:
+    """`verify` of a store that no server has open, with its saved segments."""
+    record = stored_model(engine)
+    if record is None:
+        yield from engine.verify()
+        return
+    yield from verify(engine, SegmentStore(engine, record.model_id, record.dim, segments_directory))
 
 
 def _verify_segment(engine: Engine, segments: SegmentStore, head: NamespaceHead) -> Iterator[VerifyProblem]:

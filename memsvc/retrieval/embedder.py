@@ -1,26 +1,34 @@
-"""The embedder: texts to vectors with ONNX Runtime, two lanes, caches. The only home of onnxruntime.
+"""The embedder: texts to vectors with ONNX Runtime, two lanes, caches. The only home of onnxruntime and tokenizers.
 
 Purpose: `submit_query` for recalls, `embed_passages` for writes. A text longer than the model's window is cut into
 overlapping windows whose vectors are averaged by length; nothing is silently dropped.
 
-Threading: each lane is one thread with a queue, so that a bulk write never makes a query wait behind it; both run the
-same session (one intra-op thread, no GIL while it runs). Public methods may be called from any thread. The same query
-asked twice at once is computed once.
+Threading: each lane is one thread, so that a bulk write never makes a query wait behind it; both run the same session
+(one intra-op thread, no GIL while it runs). A lane runs one window at a time and puts a longer text back at the end of
+its line, so a short text waits for one window of a long one at most, and `close` or a cancel for the running window
+only. Queries longer than QUERY_LANE_CHARS go to the passage lane. Public methods may be called from any thread.
+The same query asked twice at once is computed once.
 
-Every text is a run of its own. Measured (2 cores, AVX2): runs of 2 to 16 texts of one length gained 0 to 20 % a text,
-and moved the vectors by 0.003 to 0.005 of cosine, since activations are quantised over the whole run; in this model's
-narrow band that is the distance between a duplicate and a different fact. A vector must depend on its text alone.
+Every text is a run of its own. Measured (2 cores, AVX2): runs of 2 to 16 texts of one length gained 3 to 24 % a text
+(14 to 40 tokens) and moved the vectors by 0.003 of cosine, at most 0.004, since activations are quantised over the
+whole run; in this model's narrow band that can turn a duplicate into a different fact. A vector must depend on its text
+alone, so the same text gives the same bits whatever is embedded beside it.
 
-Rejected: padding to common lengths (the same drift, and wasted work), two threads per run (slower on two cores).
+Rejected: padding to common lengths (the same drift, and wasted work), two threads per run (slower on two cores),
+the tokenizers library's own Unigram (see `_Unigram`), loading without prepacked weights (the same memory, 1.3 times
+slower), a saved optimised graph (loads in 0.104 s instead of 0.107 s).
 """
 
 from __future__ import annotations
 
-import queue
+import json
 import threading
+from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import lru_cache
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -30,18 +38,32 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from memsvc.errors import Cancelled, ModelCorrupt, ModelUnavailable, Unavailable
-from memsvc.retrieval.model_files import MODEL_FILE, TOKENIZER_FILE, check_files, load_manifest
+from memsvc.errors import Cancelled, DeadlineExceeded, ModelCorrupt, ModelUnavailable, Unavailable
+from memsvc.retrieval.model_files import TOKENIZER_FILE, ModelManifest, check_files, load_manifest
 
 Vector = NDArray[np.float32]
 WINDOW_OVERLAP = 8  # a window shares 1/8 of its tokens with the one before
-MAX_WINDOWS = 512  # 200,000 tokens; content's own limit is far below
 WARM_TEXT = "warm"
-PASSAGE_CHUNK = 8  # texts between two looks at `cancelled`
+PASSAGE_CHUNK = 8  # texts of one caller in the lane at once; others get their turn between
+QUERY_LANE_CHARS = 2048  # about one window
+CACHED_TEXT_CHARS = 4096  # longer texts are not worth their room in a cache
+CANCEL_POLL_S = 0.05
+UNKNOWN_PENALTY = 10.0  # below the rarest piece, as in sentencepiece
+WORD_CACHE_ENTRIES = 8192
+WORD_CACHE_CHARS = 32
+_ORT_STATE = ort.capi.onnxruntime_pybind11_state
+_RUN_ERRORS: tuple[type[Exception], ...] = (
+    _ORT_STATE.Fail,
+    _ORT_STATE.InvalidArgument,
+    _ORT_STATE.RuntimeException,
+    _ORT_STATE.EPFail,
+    _ORT_STATE.EngineError,
+    _ORT_STATE.NotImplemented,
+)
 
 
 class EmbedderStats(msgspec.Struct, frozen=True):
-    """Counts since the start."""
+    """Counts since the start. `query_count` and `passage_count` are texts computed, not asked for."""
 
     query_count: int
     query_cache_hits: int
@@ -49,47 +71,141 @@ class EmbedderStats(msgspec.Struct, frozen=True):
     passage_cache_hits: int
 
 
+class _Job:
+    """One text on its way through a lane, a window a step."""
+
+    def __init__(
+        self, text: str, windows: Callable[[str], list[list[int]]], run: Callable[[list[int]], Vector]
+    ) -> None:
+        self.future: Future[Vector] = Future()
+        self._text = text
+        self._windows = windows
+        self._run = run
+        self._left: list[list[int]] | None = None
+        self._total: Vector | None = None
+
+    def step(self) -> bool:
+        """Embeds the next window; whether more are left."""
+        if self._left is None:
+            self._left = self._windows(self._text)[::-1]
+            if len(self._left) == 1:
+                self._total = self._run(self._left.pop())
+                return False
+        window = self._left.pop()
+        part = self._run(window) * np.float32(len(window))
+        self._total = part if self._total is None else self._total + part
+        return bool(self._left)
+
+    def finish(self) -> None:
+        """Hands the vector over, unless the caller has cancelled."""
+        assert self._total is not None
+        vector = _unit(self._total)
+        vector.flags.writeable = False
+        if self.future.running() or self.future.set_running_or_notify_cancel():
+            self.future.set_result(vector)
+
+    def fail(self, error: BaseException) -> None:
+        """Hands a failure over, unless the caller has cancelled."""
+        if self.future.running() or self.future.set_running_or_notify_cancel():
+            self.future.set_exception(error)
+
+
 class _Lane:
-    """A thread that embeds queued texts, in order."""
+    """One thread that takes jobs in turns, a step each. The executor carries whatever a step raises to its owner."""
 
-    def __init__(self, name: str, embed: Callable[[str], Vector]) -> None:
-        self._embed = embed
-        self._queue: queue.SimpleQueue[tuple[str, Future[Vector]] | None] = queue.SimpleQueue()
+    def __init__(self, name: str) -> None:
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._closed = False
-        self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
 
-    def submit(self, text: str) -> Future[Vector]:
-        future: Future[Vector] = Future()
-        with self._lock:
-            if self._closed:
-                raise Unavailable("the embedder is closed")
-            self._queue.put((text, future))
-        return future
+    def submit(self, job: _Job) -> None:
+        """Queues the job's next step. A closed lane fails the job with Unavailable."""
+        try:
+            step = self._executor.submit(self._step, job)
+        except RuntimeError:  # the executor is shut down: its only cause
+            job.fail(_closed_error())
+        else:
+            step.add_done_callback(lambda done: self._after(job, done))
 
-    def _run(self) -> None:
-        while (item := self._queue.get()) is not None:
-            text, future = item
-            if self._closed:
-                future.set_exception(Unavailable("the embedder is closed"))
-            elif future.set_running_or_notify_cancel():
-                try:
-                    vector = self._embed(text)
-                except Exception as error:  # whatever the runtime raises belongs to the future's owner
-                    future.set_exception(error)
+    def _step(self, job: _Job) -> bool:
+        if self._closed:
+            raise _closed_error()
+        if job.future.cancelled():
+            return False
+        if job.step():
+            return True
+        job.finish()
+        return False
+
+    def _after(self, job: _Job, step: Future[bool]) -> None:
+        if step.cancelled():
+            job.fail(_closed_error())
+        elif (error := step.exception()) is not None:
+            job.fail(error)
+        elif step.result():
+            self.submit(job)
+
+    def stop(self) -> None:
+        """Fails what waits; does not wait for the running window."""
+        self._closed = True
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def join(self) -> None:
+        """Waits for the running window, after `stop`."""
+        self._executor.shutdown(wait=True)
+
+
+class _Unigram:
+    """A Unigram tokenizer over a plain dict: the library's ids, with its normaliser, splitter and template.
+
+    The library's trie of 250,000 pieces takes 295 MB and most of a second to load. Best paths follow the library's
+    order and ties exactly: float64 scores, the first of equals wins. `shell` is the tokenizer without its vocabulary.
+    """
+
+    def __init__(self, shell: Tokenizer, vocabulary: list[tuple[str, float]], unk_id: int) -> None:
+        self._normalizer, self._splitter = shell.normalizer, shell.pre_tokenizer
+        self._special: list[int] = shell.encode("").ids
+        self._ids = {piece: i for i, (piece, _) in enumerate(vocabulary)}
+        self._scores = array("d", (score for _, score in vocabulary))
+        self._unk_id = unk_id
+        self._unk_score = min(self._scores) - UNKNOWN_PENALTY
+        self._longest = max(map(len, self._ids))
+        self._short_word = lru_cache(WORD_CACHE_ENTRIES)(self._best_path)
+
+    def encode(self, text: str, special: bool) -> list[int]:
+        ids: list[int] = []
+        for word, _ in self._splitter.pre_tokenize_str(self._normalizer.normalize_str(text)):
+            ids += self._short_word(word) if len(word) <= WORD_CACHE_CHARS else self._best_path(word)
+        return [*self._special[:1], *ids, *self._special[1:]] if special else ids
+
+    def _best_path(self, word: str) -> list[int]:
+        """Ids of the word's most probable pieces; a run of unknown characters is one id."""
+        size, ids, scores, longest = len(word), self._ids, self._scores, self._longest
+        best = [-inf] * (size + 1)
+        best[0] = 0.0
+        step = [(0, 0)] * (size + 1)  # where the best piece that ends here begins, and its id
+        for start in range(size):
+            here = best[start]
+            for end in range(start + 1, min(start + longest, size) + 1):
+                piece = ids.get(word[start:end])
+                if piece is not None:
+                    score = here + scores[piece]
+                elif end == start + 1:
+                    piece, score = self._unk_id, here + self._unk_score
                 else:
-                    future.set_result(vector)
-
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            self._queue.put(None)
-        self._thread.join()
+                    continue
+                if score > best[end]:
+                    best[end], step[end] = score, (start, piece)
+        path: list[int] = []
+        at = size
+        while at > 0:
+            at, piece = step[at]
+            if piece != self._unk_id or path[-1:] != [piece]:
+                path.append(piece)
+        return path[::-1]
 
 
 class _Lru:
-    """A bounded map from text to vector; reads are lock-free enough for the hot path (OrderedDict under the GIL)."""
+    """A bounded map from text to vector."""
 
     def __init__(self, entries: int) -> None:
         self._entries = entries
@@ -106,6 +222,8 @@ class _Lru:
             return vector
 
     def put(self, text: str, vector: Vector) -> None:
+        if len(text) > CACHED_TEXT_CHARS:
+            return
         with self._lock:
             self._map[text] = vector
             self._map.move_to_end(text)
@@ -116,73 +234,78 @@ class _Lru:
 class Embedder:
     """See the module. `dim` is the vectors' length, `model_id` names the space that they live in."""
 
-    def __init__(
-        self, model_dir: Path, *, query_cache_entries: int = 4096, passage_cache_entries: int = 2048
-    ) -> None:
-        """Opens a model directory. Raises ModelUnavailable, ModelCorrupt."""
-        self.manifest = load_manifest(model_dir)
+    def __init__(self, model_dir: Path, *, query_cache_entries: int = 4096, passage_cache_entries: int = 2048) -> None:
+        """Opens a model directory and checks its files. Raises ModelUnavailable, ModelCorrupt."""
+        self.manifest: ModelManifest = load_manifest(model_dir)
         check_files(model_dir, self.manifest)
-        self.model_id = self.manifest.id
-        self.dim = self.manifest.dim
-        self._session = _open_session(model_dir / MODEL_FILE)
-        self._inputs = {entry.name for entry in self._session.get_inputs()}
-        self._output, self._pooled = _choose_output(self._session)
-        self._tokenizer = _open_tokenizer(model_dir / TOKENIZER_FILE)
-        self._prefix_ids = {p: self._ids(p, special=False) for p in self._prefixes()}
+        self.model_id: str = self.manifest.id
+        self.dim: int = self.manifest.dim
+        self._session = _open_session(model_dir / self.manifest.model_file)
+        self._inputs = _known_inputs(self._session)
+        self._output, self._pooled = _choose_output(self._session, self.manifest)
+        self._encode = _open_tokenizer(model_dir / TOKENIZER_FILE)
         special = self._ids("", special=True)
         self._first, self._last = special[:1], special[1:]
         self._queries = _Lru(query_cache_entries)
         self._passages = _Lru(passage_cache_entries)
-        self._pending: dict[str, Future[Vector]] = {}
-        self._pending_lock = threading.Lock()
+        self._pending: dict[str, _Job] = {}
+        self._counts_lock = threading.Lock()
         self._query_count = 0
         self._passage_count = 0
-        self._query_lane = _Lane("embed-query", lambda text: self._embed(self.manifest.query_prefix, text))
-        self._passage_lane = _Lane("embed-passage", lambda text: self._embed(self.manifest.passage_prefix, text))
-
-    def _prefixes(self) -> set[str]:
-        return {self.manifest.query_prefix, self.manifest.passage_prefix}
+        self._closed = False
+        self._query_lane = _Lane("embed-query")
+        self._passage_lane = _Lane("embed-passage")
 
     # -- public --------------------------------------------------------------------------------------------------
 
     def warm(self) -> None:
-        """First runs of both lanes: allocations and code paths are touched. Raises ModelCorrupt when the model's
-        output is not what the manifest says."""
+        """First runs of both lanes, so that the first caller does not pay for them.
+
+        Raises ModelCorrupt when the model's output is not what the manifest says.
+        """
         vector = self.embed_query(WARM_TEXT)
-        self.embed_passages([WARM_TEXT])
         if vector.shape != (self.dim,):
             raise ModelCorrupt(f"the model gives {vector.shape[-1]} dimensions, its manifest says {self.dim}")
+        self.embed_passages([WARM_TEXT])
 
     def cached_query(self, text: str) -> Vector | None:
-        """The query's vector if it is in the cache; no work otherwise."""
+        """The query's (dim,) vector if it is in the cache, under a microsecond; no work otherwise."""
         return self._queries.get(text)
 
     def submit_query(self, text: str) -> Future[Vector]:
-        """Starts embedding a query: a future of a (dim,) float32 unit vector, read-only. Fills the cache. Two callers
-        of one text share one computation, so nobody should cancel the future."""
-        with self._pending_lock:
+        """Starts embedding a query: a future of a (dim,) float32 unit vector, read-only. Fills the cache.
+
+        Callers of one text share one computation, so the future can't be cancelled. It fails with Unavailable when the
+        runtime fails or the embedder is closed.
+        """
+        with self._counts_lock:
             cached = self._queries.get(text)
             if cached is not None:
-                done: Future[Vector] = Future()
-                done.set_result(cached)
-                return done
+                return _finished(cached)
             pending = self._pending.get(text)
             if pending is not None:
-                return pending
+                return pending.future
+            if self._closed:
+                raise _closed_error()
             self._query_count += 1
-            future = self._pending[text] = self._query_lane.submit(text)
-        future.add_done_callback(lambda f: self._finish_query(text, f))
-        return future
+            job = self._pending[text] = self._job(self.manifest.query_prefix, text)
+        job.future.set_running_or_notify_cancel()
+        job.future.add_done_callback(lambda future: self._finish_query(text, future))
+        (self._query_lane if len(text) <= QUERY_LANE_CHARS else self._passage_lane).submit(job)
+        return job.future
 
     def _finish_query(self, text: str, future: Future[Vector]) -> None:
-        with self._pending_lock:
+        with self._counts_lock:
             if future.exception() is None:
                 self._queries.put(text, future.result())
             self._pending.pop(text, None)
 
     def embed_query(self, text: str, timeout_s: float | None = None) -> Vector:
-        """The (dim,) float32 unit vector of a query. Raises TimeoutError, or what the runtime raised."""
-        return self.submit_query(text).result(timeout_s)
+        """The (dim,) float32 unit vector of a query, read-only. Raises DeadlineExceeded, Unavailable."""
+        try:
+            return self.submit_query(text).result(timeout_s)
+        except TimeoutError as error:
+            raise DeadlineExceeded(f"the query was not embedded within {timeout_s} s") from error
 
     def embed_passages(
         self,
@@ -192,7 +315,8 @@ class Embedder:
     ) -> Vector:
         """(n, dim) float32 unit vectors of texts to be stored; equal texts are computed once, short ones first.
 
-        progress(done, total) counts distinct texts. Raises Cancelled as soon as `cancelled()` says so.
+        progress(done, total) counts distinct texts. Raises Cancelled soon after `cancelled()` says so, Unavailable when
+        the runtime fails or the embedder is closed.
         """
         vectors = np.zeros((len(texts), self.dim), np.float32)
         places: dict[str, list[int]] = {}
@@ -200,25 +324,31 @@ class Embedder:
             places.setdefault(text, []).append(i)
         distinct = sorted(places, key=len)
         for start in range(0, len(distinct), PASSAGE_CHUNK):
-            if cancelled is not None and cancelled():
-                raise Cancelled("the caller is gone: nothing was stored")
             chunk = distinct[start : start + PASSAGE_CHUNK]
-            futures = [(text, self._passage_future(text)) for text in chunk]
-            for text, future in futures:
-                vectors[places[text]] = vector = future.result()
-                self._passages.put(text, vector)
+            futures = {text: self._passage_future(text) for text in chunk}
+            try:
+                _wait_for(futures.values(), cancelled)
+                for text, future in futures.items():
+                    vectors[places[text]] = vector = future.result()
+                    self._passages.put(text, vector)
+            finally:
+                for future in futures.values():
+                    future.cancel()  # after a failure, a cancel or Ctrl-C; nothing else waits for these
             if progress is not None:
-                progress(min(start + PASSAGE_CHUNK, len(distinct)), len(distinct))
+                progress(start + len(chunk), len(distinct))
         return vectors
 
     def _passage_future(self, text: str) -> Future[Vector]:
         cached = self._passages.get(text)
-        if cached is None:
+        if cached is not None:
+            return _finished(cached)
+        if self._closed:
+            raise _closed_error()
+        with self._counts_lock:
             self._passage_count += 1
-            return self._passage_lane.submit(text)
-        done: Future[Vector] = Future()
-        done.set_result(cached)
-        return done
+        job = self._job(self.manifest.passage_prefix, text)
+        self._passage_lane.submit(job)
+        return job.future
 
     def count_tokens(self, text: str) -> int:
         """How many tokens of this model the text has, without prefix and special tokens."""
@@ -229,61 +359,82 @@ class Embedder:
         return EmbedderStats(self._query_count, self._queries.hits, self._passage_count, self._passages.hits)
 
     def close(self) -> None:
-        """Fails what waits with Unavailable and joins the lanes. Idempotent."""
-        self._query_lane.close()
-        self._passage_lane.close()
+        """Fails what waits with Unavailable and joins the lanes after their running windows. Idempotent."""
+        self._closed = True
+        lanes = (self._query_lane, self._passage_lane)
+        for lane in lanes:
+            lane.stop()
+        for lane in lanes:
+            lane.join()
 
     # -- one text ------------------------------------------------------------------------------------------------
 
-    def _ids(self, text: str, *, special: bool) -> list[int]:
-        ids: list[int] = self._tokenizer.encode(_encodable(text), add_special_tokens=special).ids
-        return ids
+    def _job(self, prefix: str, text: str) -> _Job:
+        return _Job(text, lambda t: self._windows(prefix, t), self._run)
 
-    def _embed(self, prefix: str, text: str) -> Vector:
+    def _ids(self, text: str, *, special: bool) -> list[int]:
+        return self._encode(_encodable(text), special)
+
+    def _windows(self, prefix: str, text: str) -> list[list[int]]:
+        """Token ids of the text's windows, each with prefix and special tokens; one for all but long texts."""
         ids = self._ids(prefix + text, special=True)
         if len(ids) <= self.manifest.max_tokens:
-            vector = self._run(ids)
-        else:
-            vector = self._embed_windows(self._prefix_ids[prefix], self._ids(text, special=False))
-        vector.flags.writeable = False
-        return vector
-
-    def _embed_windows(self, prefix_ids: list[int], ids: list[int]) -> Vector:
-        """Mean of the windows' vectors, weighted by their tokens, normalised again."""
+            return [ids]
+        prefix_ids, body = self._ids(prefix, special=False), self._ids(text, special=False)
         width = self.manifest.max_tokens - len(self._first) - len(self._last) - len(prefix_ids)
         step = width - width // WINDOW_OVERLAP
-        total = np.zeros(self.dim, np.float32)
-        for start in range(0, min(len(ids), step * MAX_WINDOWS), step):
-            window = ids[start : start + width]
-            total += len(window) * self._run([*self._first, *prefix_ids, *window, *self._last])
-            if start + width >= len(ids):
-                break
-        return _unit(total)
+        starts = range(0, max(len(body) - width, 0) + step, step)
+        return [[*self._first, *prefix_ids, *body[i : i + width], *self._last] for i in starts]
 
     def _run(self, ids: list[int]) -> Vector:
+        """The (dim,) vector of one window. Raises Unavailable when the runtime fails."""
         tokens = np.array([ids], np.int64)
         feed: dict[str, Any] = {"input_ids": tokens}
         if "attention_mask" in self._inputs:
             feed["attention_mask"] = np.ones_like(tokens)
         if "token_type_ids" in self._inputs:
             feed["token_type_ids"] = np.zeros_like(tokens)
-        output = self._session.run([self._output], feed)[0]
+        try:
+            output = self._session.run([self._output], feed)[0]
+        except _RUN_ERRORS as error:
+            raise Unavailable(f"the model {self.model_id} failed: {error}", model=self.model_id) from error
         if self._pooled:
             vector = output[0]
         else:
             vector = output[0].mean(axis=0) if self.manifest.pooling == "mean" else output[0, 0]
-        vector = np.array(vector, np.float32)
-        return _unit(vector) if self.manifest.normalize else vector
+        return _unit(np.array(vector, np.float32))
+
+
+def _closed_error() -> Unavailable:
+    return Unavailable("the embedder is closed")
+
+
+def _finished(vector: Vector) -> Future[Vector]:
+    future: Future[Vector] = Future()
+    future.set_result(vector)
+    return future
+
+
+def _wait_for(futures: Iterable[Future[Vector]], cancelled: Callable[[], bool] | None) -> None:
+    """Returns when all are done; looks at `cancelled` meanwhile. Raises Cancelled."""
+    left: set[Future[Vector]] = set(futures)
+    while left:
+        if cancelled is not None and cancelled():
+            raise Cancelled("the caller is gone: nothing was stored")
+        left = wait(left, None if cancelled is None else CANCEL_POLL_S).not_done
 
 
 def _unit(vector: Vector) -> Vector:
+    """The vector at length 1. Raises Unavailable when it has no direction: a zero vector would match nothing."""
     norm = float(np.linalg.norm(vector))
-    return vector / np.float32(norm) if norm > 0 else vector
+    if not 0.0 < norm < float("inf"):
+        raise Unavailable("the model gave no usable vector")
+    return vector / np.float32(norm)
 
 
 def _encodable(text: str) -> str:
     """The text without lone surrogates (the tokenizer takes UTF-8)."""
-    return text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _open_session(path: Path) -> ort.InferenceSession:
@@ -298,24 +449,51 @@ def _open_session(path: Path) -> ort.InferenceSession:
         raise ModelCorrupt(f"{path} can't be loaded: {error}", file=str(path)) from error
 
 
-def _open_tokenizer(path: Path) -> Tokenizer:
+def _open_tokenizer(path: Path) -> Callable[[str, bool], list[int]]:
+    """A function of a text and "with special tokens?" to token ids."""
     try:
+        description = msgspec.json.decode(path.read_bytes())
+        model = description["model"]
+        plain = not model.get("byte_fallback") and not description.get("added_tokens")
+        if model.get("type") == "Unigram" and plain and description["normalizer"] and description["pre_tokenizer"]:
+            vocabulary, unk_id = model["vocab"], model["unk_id"]
+            model |= {"vocab": [["unknown", 0.0]], "unk_id": 0}
+            return _Unigram(Tokenizer.from_str(json.dumps(description)), vocabulary, unk_id).encode
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # tokenizers raises bare Exception
         raise ModelCorrupt(f"{path} can't be loaded: {error}", file=str(path)) from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    return tokenizer
+
+    def encode(text: str, special: bool) -> list[int]:
+        ids: list[int] = tokenizer.encode(text, add_special_tokens=special).ids
+        return ids
+
+    return encode
 
 
-def _choose_output(session: ort.InferenceSession) -> tuple[str, bool]:
-    """Name of the output to read, and whether it is pooled already (rank 2)."""
-    outputs = session.get_outputs()
-    for name, rank in (("sentence_embedding", 2), ("last_hidden_state", 3), ("token_embeddings", 3)):
-        for output in outputs:
-            if output.name == name:
-                return name, rank == 2
-    first = outputs[0]
-    if len(first.shape) not in (2, 3):
-        raise ModelUnavailable(f"the model's output {first.name} has rank {len(first.shape)}; 2 or 3 are supported")
-    return first.name, len(first.shape) == 2
+def _known_inputs(session: ort.InferenceSession) -> set[str]:
+    """Names of the graph's inputs. Raises ModelUnavailable when it wants more than tokens, mask and types."""
+    names = {entry.name for entry in session.get_inputs()}
+    unknown = names - {"input_ids", "attention_mask", "token_type_ids"}
+    if unknown or "input_ids" not in names:
+        raise ModelUnavailable(f"the model's inputs are {sorted(names)}: memsvc knows no text encoder with these")
+    return names
+
+
+def _choose_output(session: ort.InferenceSession, manifest: ModelManifest) -> tuple[str, bool]:
+    """Name of the output to read, and whether it is pooled already (rank 2).
+
+    Raises ModelUnavailable for another rank, ModelCorrupt when its width is not the manifest's.
+    """
+    outputs = {output.name: output for output in session.get_outputs()}
+    names = ("sentence_embedding", "last_hidden_state", "token_embeddings", next(iter(outputs)))
+    chosen = next(outputs[name] for name in names if name in outputs)
+    rank, width = len(chosen.shape), chosen.shape[-1] if chosen.shape else 0
+    if rank not in (2, 3):
+        raise ModelUnavailable(f"the model's output {chosen.name} has rank {rank}; 2 or 3 are supported")
+    if rank == 3 and manifest.pooling == "none":
+        raise ModelUnavailable(f"the model's output {chosen.name} is per token: the manifest must say how to pool")
+    if isinstance(width, int) and width != manifest.dim:
+        raise ModelCorrupt(f"the model gives {width} dimensions, its manifest says {manifest.dim}")
+    return chosen.name, rank == 2

@@ -23,6 +23,7 @@ def warm_kernels(dim: int) -> None:
     segment = Segment(namespace, "warm", dim)
     vector = np.zeros(dim, np.float32)
     vector[0] = 1.0
+    vector.flags.writeable = False  # as the embedder's: to numba it is another type
     for sequence in (1, 2):
         segment.apply(
             Memory(

@@ -6,7 +6,9 @@ same tables shard by it on a distributed database.
 Threading: an Engine is shared by all threads. A ReadTxn is a consistent snapshot used by the thread that opened it.
 `Engine.write` may be called from any thread; the functions given to it run one at a time, in submission order, and
 several may share one durable commit (group commit). Each is atomic by itself: an exception inside one rolls back that
-one alone and is raised to its caller.
+one alone and is raised to its caller. A function may be run again (a full map, a serialisation failure): it changes
+nothing but its transaction, and starts from nothing when it is called. It does not write while it walks an iterator of
+the same transaction, and opens no other transaction; nor does `on_commit` write.
 
 Rejected: a raw key-value protocol (a SQL engine would have to emulate cursors, and index upkeep would live in policy);
 async methods (LMDB reads are microseconds, and a thread-pool server needs none).
@@ -62,7 +64,11 @@ class ReadTxn(Protocol):
         """Every namespace, in a stable order."""
 
     def get(self, namespace: Namespace, memory_id: str, version: int = 0) -> Memory | None:
-        """A version of a memory, the current one for 0; None if there is none in this namespace."""
+        """A version of a memory, the current one for 0; None if there is none in this namespace.
+
+        Here and wherever a memory id is given: raises InvalidArgument for a text that is not a memory id, and
+        StoreCorrupt for a stored value that can't be read.
+        """
 
     def get_many(self, namespace: Namespace, keys: Sequence[tuple[str, int]]) -> list[Memory | None]:
         """`get` for each (memory_id, version), in order."""
@@ -77,10 +83,16 @@ class ReadTxn(Protocol):
         """Every version of every memory in sequence order."""
 
     def by_subject(self, namespace: Namespace, subject: str) -> Iterator[Memory]:
-        """Current versions, any status, whose subject equals the text exactly, in id order."""
+        """Current versions, any status, whose subject equals the text exactly, in id order.
+
+        Raises InvalidArgument for an empty subject, which is not indexed.
+        """
 
     def by_content_hash(self, namespace: Namespace, content_hash: bytes) -> Iterator[Memory]:
-        """Current versions, any status, whose content has this 16-byte hash, in id order."""
+        """Current versions, any status, whose content has this 16-byte hash, in id order.
+
+        Raises InvalidArgument for another length.
+        """
 
     def by_occur_time(
         self, namespace: Namespace, start_us: int, end_us: int, *, reverse: bool = False
@@ -96,7 +108,10 @@ class ReadTxn(Protocol):
     def vectors(
         self, namespace: Namespace, model_id: str, content_hashes: Sequence[bytes], dim: int
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Vectors for many hashes: (n, dim) float32 with zero rows where missing, and (n,) bool found."""
+        """Vectors for many hashes: (n, dim) float32 with zero rows where missing, and (n,) bool found.
+
+        Raises InvalidArgument when the model's vectors have another dimension.
+        """
 
     def answer(self, tenant: str, request_id: str) -> StoredAnswer | None:
         """What `put_answer` stored for this request."""
@@ -112,15 +127,21 @@ class WriteTxn(ReadTxn, Protocol):
         self, memory: Memory, kind: ChangeKind, *, time_us: int, actor: str, reason: str = "", request_id: str = ""
     ) -> Memory:
         """Writes `memory` as the next version of its id: sets `version` and `sequence`, keeps indexes and counts,
-        appends the change. Returns the memory as stored. Creates the namespace when it is new."""
+        appends the change. Returns the memory as stored. Creates the namespace when it is new.
 
-    def put_vector(
-        self, namespace: Namespace, model_id: str, content_hash: bytes, vector: NDArray[np.float32]
-    ) -> None:
-        """Stores a (dim,) vector as float16; overwriting is allowed."""
+        Raises InvalidArgument, and leaves the transaction as it was, for a text that is not Unicode, a number that
+        does not fit into 64 bits, or another layer than the memory has.
+        """
+
+    def put_vector(self, namespace: Namespace, model_id: str, content_hash: bytes, vector: NDArray[np.float32]) -> None:
+        """Stores a (dim,) vector as float16; overwriting is allowed. Creates the namespace when it is new.
+
+        Raises InvalidArgument for another dimension than the model's first vector had, a hash that has not 16 bytes,
+        and values that are not finite in float16.
+        """
 
     def drop_vectors(self, model_id: str) -> int:
-        """Removes all vectors of a model; returns how many."""
+        """Removes all vectors of a model, and what is known of it; returns how many."""
 
     def put_answer(self, tenant: str, request_id: str, answer: StoredAnswer) -> None:
         """Stores the answer of a mutation in the mutation's own transaction."""
@@ -129,7 +150,7 @@ class WriteTxn(ReadTxn, Protocol):
         """Removes up to `limit` answers older than `before_us`; returns how many."""
 
     def put_meta(self, key: str, value: bytes) -> None:
-        """Sets a store-wide value."""
+        """Sets a store-wide value. Raises InvalidArgument for an empty key, one past 500 bytes, or the engine's own."""
 
 
 class Engine(Protocol):
@@ -142,16 +163,19 @@ class Engine(Protocol):
         """Runs `operation` in a write transaction and returns its result after the commit is durable.
 
         `on_commit(result)` runs after the commit and before `write` returns, in commit order, on the writer's
-        thread: it keeps derived indexes in step and must not fail. Raises StorageFull when the disk or map is full,
-        StorageFailure on I/O errors, Unavailable after close, and whatever `operation` raises; in each case nothing
-        of the operation is stored."""
+        thread: it keeps derived indexes in step and must not fail; if it does, its exception is raised although the
+        operation is stored. Raises StorageFull when the disk or map is full, Unavailable after close, and whatever
+        `operation` raises; in each case nothing of the operation is stored. Raises StorageFailure on I/O errors:
+        whether the operation is stored is decided by its request_id on a retry.
+        """
 
     def verify(self) -> Iterator[VerifyProblem]:
         """Checks that versions, heads, indexes, log, counts and vectors agree; yields each problem."""
 
     def backup(self, directory: Path) -> int:
         """Writes a consistent copy, while reads and writes go on, into an empty directory that `serve` opens.
-        Returns its size in bytes."""
+        Returns its size in bytes.
+        """
 
     def size_bytes(self) -> int:
         """Bytes used on disk."""

@@ -1,7 +1,7 @@
-"""The tables of the LMDB store and the transactions over them.
+"""The tables of the LMDB store, and reading them.
 
-Purpose: `LmdbReadTxn` and `LmdbWriteTxn` implement the protocols of `storage.engine` on named databases; every key of
-user data begins with the 8-byte number of its namespace.
+Purpose: `LmdbReadTxn` implements the read protocol of `storage.engine` on named databases (`lmdb_write` the other
+one); every key of user data begins with the 8-byte number of its namespace.
 
     namespaces  digest(names)                -> number + names
     states      namespace                    -> sequence, memory count, active count
@@ -12,12 +12,17 @@ user data begins with the 8-byte number of its namespace.
     contents    namespace, content hash, id  -> (empty)
     times       namespace, occur time, id    -> (empty)
     vectors     model, namespace, hash       -> float16 vector
-    answers     digest(tenant, request id)   -> StoredAnswer
+    answers     digest(tenant, request id)   -> tenant, request id, StoredAnswer
     answer_times  time, digest               -> (empty)
-    models      digest(model id)             -> model number + model id
+    models      digest(model id)             -> number, dimension, model id
     meta        name                         -> value
 
-Threading: a transaction belongs to the thread that opened it.
+Where a key holds a digest, the text itself is in the value and compared.
+
+Types: an `lmdb.Transaction` is Any here; its stubs say "bytes or memoryview" where this store always has bytes.
+
+Threading: a transaction belongs to the thread that opened it. Read transactions of an engine share a dict of namespace
+numbers, which never change; a number that a snapshot is too old for shows as a missing state.
 
 Rejected: DUPSORT tables for the indexes (511-byte values and a second ordering rule for no gain).
 """
@@ -28,13 +33,11 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import lmdb
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from memsvc.errors import InvalidArgument, StoreCorrupt
-from memsvc.model import RECALLABLE, Change, ChangeKind, Memory, Namespace, content_hash
+from memsvc.model import Change, Memory, Namespace, content_hash
 from memsvc.storage import codec
 from memsvc.storage.engine import NamespaceHead, StoredAnswer
 
@@ -53,18 +56,23 @@ TABLES = (
     "models",
     "meta",
 )
-_STATE = struct.Struct(">QQQ")
+META_FORMAT = "format_version"
+STATE = struct.Struct(">QQQ")
 NS = codec.NAMESPACE_BYTES
+MODEL_BYTES = 4
 VECTOR_DTYPE = np.dtype("<f2")
+NUMBERS_MAX = 100_000  # namespaces whose number is remembered
+META_KEY_MAX_BYTES = 500
+_VECTOR_CHUNK = 4096
 
 
 class LmdbReadTxn:
     """A snapshot; see `storage.engine.ReadTxn`."""
 
-    def __init__(self, txn: lmdb.Transaction, tables: dict[str, Any]) -> None:
+    def __init__(self, txn: Any, tables: dict[str, Any], numbers: dict[Namespace, bytes]) -> None:
         self._txn = txn
         self._db = tables
-        self._numbers: dict[Namespace, bytes] = {}
+        self._numbers = numbers
 
     # -- namespaces
 
@@ -78,26 +86,39 @@ class LmdbReadTxn:
             return None
         if codec.decode_names(raw[NS:]) != namespace:
             raise StoreCorrupt("two namespaces share a digest; run `memsvc verify`")
-        self._numbers[namespace] = raw[:NS]
-        return self._numbers[namespace]
+        number: bytes = raw[:NS]
+        if len(self._numbers) >= NUMBERS_MAX:
+            self._numbers.clear()
+        self._numbers[namespace] = number
+        return number
 
-    def _state(self, number: bytes) -> tuple[int, int, int]:
+    def _state(self, number: bytes) -> tuple[int, int, int] | None:
         raw = self._txn.get(number, db=self._db["states"])
         if raw is None:
-            raise StoreCorrupt("a namespace has no state; run `memsvc verify`")
-        sequence, memories, active = _STATE.unpack(raw)
+            return None
+        if len(raw) != STATE.size:
+            raise StoreCorrupt("a namespace's state is damaged; run `memsvc verify`")
+        sequence, memories, active = STATE.unpack(raw)
         return sequence, memories, active
 
     def head(self, namespace: Namespace) -> NamespaceHead | None:
         """See the protocol."""
         number = self._number(namespace)
-        return None if number is None else NamespaceHead(namespace, *self._state(number))
+        state = None if number is None else self._state(number)
+        if state is not None:
+            return NamespaceHead(namespace, *state)
+        if number is not None and self._txn.get(codec.namespace_key(namespace), db=self._db["namespaces"]):
+            raise StoreCorrupt("a namespace has no state; run `memsvc verify`")
+        return None
 
     def heads(self) -> Iterator[NamespaceHead]:
         """See the protocol."""
         with self._txn.cursor(self._db["namespaces"]) as cursor:
             for raw in cursor.iternext(keys=False, values=True):
-                yield NamespaceHead(codec.decode_names(raw[NS:]), *self._state(raw[:NS]))
+                state = self._state(raw[:NS])
+                if state is None:
+                    raise StoreCorrupt("a namespace has no state; run `memsvc verify`")
+                yield NamespaceHead(codec.decode_names(raw[NS:]), *state)
 
     # -- memories
 
@@ -107,7 +128,10 @@ class LmdbReadTxn:
         return None if number is None else self._get(number + codec.id_bytes(memory_id), version)
 
     def _get(self, key: bytes, version: int) -> Memory | None:
-        packed = codec.pack_u32(version) if version else self._txn.get(key, db=self._db["current"])
+        if not version:
+            packed = self._txn.get(key, db=self._db["current"])
+        else:
+            packed = codec.pack_u32(version) if 0 < version <= codec.MAX_U32 else None
         if packed is None:
             return None
         raw = self._txn.get(key + packed, db=self._db["versions"])
@@ -122,7 +146,16 @@ class LmdbReadTxn:
         number = self._number(namespace)
         if number is None:
             return [None] * len(keys)
-        return [self._get(number + codec.id_bytes(memory_id), version) for memory_id, version in keys]
+        get, table, id_bytes, decode = self._txn.get, self._db["versions"], codec.id_bytes, codec.decode_memory
+        found: list[Memory | None] = []
+        for memory_id, version in keys:
+            key = number + id_bytes(memory_id)
+            if 0 < version <= codec.MAX_U32:  # what a recall asks for: `_get` without its calls
+                raw = get(key + version.to_bytes(4, "big"), None, table)
+                found.append(None if raw is None else decode(raw))
+            else:
+                found.append(self._get(key, version))
+        return found
 
     def versions(self, namespace: Namespace, memory_id: str) -> list[Memory]:
         """See the protocol."""
@@ -160,13 +193,13 @@ class LmdbReadTxn:
 
     def by_subject(self, namespace: Namespace, subject: str) -> Iterator[Memory]:
         """See the protocol."""
-        for memory in self._indexed(namespace, "subjects", codec.digest(subject)):
-            if memory.subject == subject:
-                yield memory
+        if not subject:
+            raise InvalidArgument("an empty subject is not indexed", field="subject")
+        return (m for m in self._indexed(namespace, "subjects", codec.digest(subject)) if m.subject == subject)
 
     def by_content_hash(self, namespace: Namespace, content_hash: bytes) -> Iterator[Memory]:
         """See the protocol."""
-        return self._indexed(namespace, "contents", content_hash)
+        return self._indexed(namespace, "contents", checked_hash(content_hash))
 
     def _indexed(self, namespace: Namespace, table: str, value: bytes) -> Iterator[Memory]:
         number = self._number(namespace)
@@ -185,13 +218,13 @@ class LmdbReadTxn:
         number = self._number(namespace)
         if number is None or start_us > end_us:
             return
-        low, high = number + codec.pack_time(start_us), number + codec.pack_time(end_us) + b"\xff" * codec.ID_BYTES
+        low = number + codec.pack_time(min(max(start_us, codec.MIN_TIME_US), codec.MAX_TIME_US))
+        high = number + codec.pack_time(min(max(end_us, codec.MIN_TIME_US), codec.MAX_TIME_US))
+        high += b"\xff" * codec.ID_BYTES
         with self._txn.cursor(self._db["times"]) as cursor:
             if reverse:
-                if cursor.set_range(high):
-                    found = cursor.key() == high or cursor.prev()
-                else:
-                    found = cursor.last()
+                past = cursor.set_range(high)
+                found = (cursor.key() == high or cursor.prev()) if past else cursor.last()
                 steps = cursor.iterprev(keys=True, values=False)
             else:
                 found = cursor.set_range(low)
@@ -241,7 +274,7 @@ class LmdbReadTxn:
         """See the protocol."""
         number = self._number(namespace)
         found: list[Change] = []
-        if number is None or limit <= 0:
+        if number is None or limit <= 0 or after_sequence >= codec.MAX_U64:
             return found
         with self._txn.cursor(self._db["log"]) as cursor:
             if cursor.set_range(number + codec.pack_u64(max(after_sequence, 0) + 1)):
@@ -253,17 +286,30 @@ class LmdbReadTxn:
                         break
         return found
 
-    def _model(self, model_id: str) -> bytes | None:
+    def _model(self, model_id: str) -> codec.ModelEntry | None:
         raw = self._txn.get(codec.digest(model_id), db=self._db["models"])
-        return None if raw is None else raw[:4]
+        if raw is None:
+            return None
+        entry = codec.decode_model(raw)
+        if entry.model_id != model_id:
+            raise StoreCorrupt("two models share a digest; run `memsvc verify`")
+        return entry
 
-    def vector(self, namespace: Namespace, model_id: str, content_hash: bytes) -> NDArray[np.float32] | None:
-        """See the protocol."""
+    def _vector_prefix(self, namespace: Namespace, model_id: str) -> tuple[bytes, int] | None:
+        """Key prefix and dimension of a model's vectors in a namespace."""
         number, model = self._number(namespace), self._model(model_id)
         if number is None or model is None:
             return None
-        raw = self._txn.get(model + number + content_hash, db=self._db["vectors"])
-        return None if raw is None else np.frombuffer(raw, VECTOR_DTYPE).astype(np.float32)
+        return codec.pack_u32(model.number) + number, model.dim
+
+    def vector(self, namespace: Namespace, model_id: str, content_hash: bytes) -> NDArray[np.float32] | None:
+        """See the protocol."""
+        prefix = self._vector_prefix(namespace, model_id)
+        raw = None if prefix is None else self._txn.get(prefix[0] + content_hash, db=self._db["vectors"])
+        if prefix is None or raw is None:
+            return None
+        _check_length(raw, prefix[1])
+        return np.frombuffer(raw, VECTOR_DTYPE).astype(np.float32)
 
     def vectors(
         self, namespace: Namespace, model_id: str, content_hashes: Sequence[bytes], dim: int
@@ -271,142 +317,69 @@ class LmdbReadTxn:
         """See the protocol."""
         vectors = np.zeros((len(content_hashes), dim), np.float32)
         found = np.zeros(len(content_hashes), np.bool_)
-        number, model = self._number(namespace), self._model(model_id)
-        if number is None or model is None:
+        prefix = self._vector_prefix(namespace, model_id)
+        if prefix is None:
             return vectors, found
-        get, table, prefix = self._txn.get, self._db["vectors"], model + number
-        for i, key in enumerate(content_hashes):
-            raw = get(prefix + key, db=table)
-            if raw is not None:
-                vectors[i] = np.frombuffer(raw, VECTOR_DTYPE)
-                found[i] = True
+        if prefix[1] != dim:
+            raise InvalidArgument(f"the vectors of this model have {prefix[1]} dimensions, not {dim}", field="dim")
+        get, table = self._txn.get, self._db["vectors"]
+        for start in range(0, len(content_hashes), _VECTOR_CHUNK):
+            hashes = content_hashes[start : start + _VECTOR_CHUNK]
+            raws = [get(prefix[0] + key, db=table) for key in hashes]
+            here = [raw for raw in raws if raw is not None]
+            for raw in here:
+                if len(raw) != dim * VECTOR_DTYPE.itemsize:
+                    _check_length(raw, dim)
+            block = np.frombuffer(b"".join(here), VECTOR_DTYPE).reshape(len(here), dim)
+            present = np.fromiter((raw is not None for raw in raws), np.bool_, len(raws))
+            found[start : start + len(raws)] = present
+            vectors[start : start + len(raws)][present] = block
         return vectors, found
 
     def answer(self, tenant: str, request_id: str) -> StoredAnswer | None:
         """See the protocol."""
         raw = self._txn.get(codec.digest(tenant, request_id), db=self._db["answers"])
-        return None if raw is None else codec.decode_answer(raw)
+        if raw is None:
+            return None
+        named = codec.decode_answer(raw)
+        if (named.tenant, named.request_id) != (tenant, request_id):
+            raise StoreCorrupt("two requests share a digest; run `memsvc verify`")
+        return named.answer
 
     def meta(self, key: str) -> bytes | None:
         """See the protocol."""
-        raw: bytes | None = self._txn.get(key.encode(), db=self._db["meta"])
+        raw: bytes | None = self._txn.get(meta_key(key), db=self._db["meta"])
         return raw
 
 
-class LmdbWriteTxn(LmdbReadTxn):
-    """A read-write transaction; see `storage.engine.WriteTxn`."""
-
-    def put(
-        self, memory: Memory, kind: ChangeKind, *, time_us: int, actor: str, reason: str = "", request_id: str = ""
-    ) -> Memory:
-        """See the protocol. Raises InvalidArgument when identity would change or text is not Unicode."""
-        number = self._number_for_write(memory.namespace)
-        key = number + codec.id_bytes(memory.memory_id)
-        before = self._get(key, 0)
-        sequence, memories, active = self._state(number)
-        sequence += 1
-        version = 1 if before is None else before.version + 1
-        if before is not None and before.layer != memory.layer:
-            raise InvalidArgument("the layer of a memory never changes", field="layer")
-        stored = msgspec.structs.replace(memory, version=version, sequence=sequence)
-        packed = codec.pack_u32(version)
-        self._txn.put(key + packed, codec.encode_memory(stored), db=self._db["versions"], overwrite=False)
-        self._txn.put(key, packed, db=self._db["current"])
-        self._reindex(number, key[NS:], before, stored)
-        change = Change(
-            sequence=sequence,
-            kind=kind,
-            memory_id=memory.memory_id,
-            version=version,
-            time_us=time_us,
-            actor=actor,
-            reason=reason,
-            request_id=request_id,
-        )
-        self._txn.put(number + codec.pack_u64(sequence), codec.encode_change(change), db=self._db["log"], append=False)
-        memories += before is None
-        active += (stored.status in RECALLABLE) - (before is not None and before.status in RECALLABLE)
-        self._txn.put(number, _STATE.pack(sequence, memories, active), db=self._db["states"])
-        return stored
-
-    def _number_for_write(self, namespace: Namespace) -> bytes:
-        number = self._number(namespace)
-        if number is not None:
-            return number
-        number = codec.pack_u64(self._txn.stat(self._db["namespaces"])["entries"] + 1)
-        names = codec.encode_names(namespace)
-        self._txn.put(codec.namespace_key(namespace), number + names, db=self._db["namespaces"])
-        self._txn.put(number, _STATE.pack(0, 0, 0), db=self._db["states"])
-        self._numbers[namespace] = number
-        return number
-
-    def _reindex(self, number: bytes, raw_id: bytes, before: Memory | None, after: Memory) -> None:
-        new = index_keys(after)
-        old = {} if before is None else index_keys(before)
-        for table, value in new.items():
-            if old.get(table) == value:
-                continue
-            self._txn.put(number + value + raw_id, b"", db=self._db[table])
-        for table, value in old.items():
-            if new.get(table) != value:
-                self._txn.delete(number + value + raw_id, db=self._db[table])
-
-    def put_vector(
-        self, namespace: Namespace, model_id: str, content_hash: bytes, vector: NDArray[np.float32]
-    ) -> None:
-        """See the protocol."""
-        number = self._number_for_write(namespace)
-        model = self._model(model_id)
-        if model is None:
-            model = codec.pack_u32(self._txn.stat(self._db["models"])["entries"] + 1)
-            self._txn.put(codec.digest(model_id), model + model_id.encode(), db=self._db["models"])
-        self._txn.put(model + number + content_hash, vector.astype(VECTOR_DTYPE).tobytes(), db=self._db["vectors"])
-
-    def drop_vectors(self, model_id: str) -> int:
-        """See the protocol."""
-        model = self._model(model_id)
-        count = 0
-        if model is None:
-            return count
-        with self._txn.cursor(self._db["vectors"]) as cursor:
-            found = cursor.set_range(model)
-            while found and cursor.key().startswith(model):
-                found = cursor.delete() and bool(cursor.key())
-                count += 1
-        return count
-
-    def put_answer(self, tenant: str, request_id: str, answer: StoredAnswer) -> None:
-        """See the protocol."""
-        key = codec.digest(tenant, request_id)
-        old = self.answer(tenant, request_id)
-        if old is not None:
-            self._txn.delete(codec.pack_time(old.time_us) + key, db=self._db["answer_times"])
-        self._txn.put(key, codec.encode_answer(answer), db=self._db["answers"])
-        self._txn.put(codec.pack_time(answer.time_us) + key, b"", db=self._db["answer_times"])
-
-    def drop_answers(self, before_us: int, limit: int) -> int:
-        """See the protocol."""
-        end = codec.pack_time(before_us)
-        count = 0
-        with self._txn.cursor(self._db["answer_times"]) as cursor:
-            found = cursor.first()
-            while found and count < limit and cursor.key() < end:
-                self._txn.delete(cursor.key()[8:], db=self._db["answers"])
-                found = cursor.delete() and bool(cursor.key())
-                count += 1
-        return count
-
-    def put_meta(self, key: str, value: bytes) -> None:
-        """See the protocol."""
-        self._txn.put(key.encode(), value, db=self._db["meta"])
-
-
 def index_keys(memory: Memory) -> dict[str, bytes]:
-    """What the indexes hold for a current version, by table: the part of the key between namespace and id."""
+    """What the indexes hold for a current version, by table: the part of the key between namespace and id. Raises
+    InvalidArgument for a time that does not fit.
+    """
     keys = {"contents": content_hash(memory.content), "times": codec.pack_time(memory.occur_time_us)}
     if memory.subject:
         keys["subjects"] = codec.digest(memory.subject)
     return keys
+
+
+def checked_hash(content_hash: bytes) -> bytes:
+    """The hash. Raises InvalidArgument unless it is a whole hash (a shorter one would match as a prefix)."""
+    if len(content_hash) != codec.HASH_BYTES:
+        raise InvalidArgument(f"a content hash has {codec.HASH_BYTES} bytes", field="content_hash")
+    return content_hash
+
+
+def _check_length(raw: bytes, dim: int) -> None:
+    if len(raw) != dim * VECTOR_DTYPE.itemsize:
+        raise StoreCorrupt(f"a vector has {len(raw)} bytes instead of {dim} dimensions; run `memsvc verify`")
+
+
+def meta_key(key: str) -> bytes:
+    """Key of a store-wide value. Raises InvalidArgument for one that is empty or too long."""
+    raw = key.encode("utf-8", "surrogatepass")
+    if not 1 <= len(raw) <= META_KEY_MAX_BYTES:
+        raise InvalidArgument(f"a meta key has 1 to {META_KEY_MAX_BYTES} bytes", field="key")
+    return raw
 
 
 def _following(prefix: bytes) -> bytes:

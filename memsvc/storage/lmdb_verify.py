@@ -1,184 +1,277 @@
 """Checks that the tables of an LMDB store agree with each other.
 
 Purpose: `memsvc verify`. Every version, index entry, log entry, count and vector is looked at from both sides; a
-problem names table and key, never content.
+problem names table and key, never content. Works through the tables in key order with constant memory.
 
 Threading: works in the one read transaction that it is given.
 
-Rejected: repairing here (a repair that guesses hides the fault; derived indexes are rebuilt, the rest is restored).
+Rejected: repairing here (a repair that guesses hides the fault; derived indexes are rebuilt, the rest is restored);
+collecting a namespace in memory to compare sets (a million memories are gigabytes).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from memsvc.errors import StoreCorrupt
+from memsvc.errors import InvalidArgument, StoreCorrupt
 from memsvc.model import RECALLABLE, Memory, Namespace, content_hash, embedded_text, speaker_of
 from memsvc.storage import codec
 from memsvc.storage.engine import VerifyProblem
-from memsvc.storage.lmdb_tables import NS, VECTOR_DTYPE, LmdbReadTxn, index_keys
+from memsvc.storage.lmdb_errors import DAMAGE
+from memsvc.storage.lmdb_tables import MODEL_BYTES, NS, STATE, VECTOR_DTYPE, LmdbReadTxn, index_keys
 
+KEY_BYTES = {
+    "current": NS + codec.ID_BYTES,
+    "versions": NS + codec.ID_BYTES + 4,
+    "log": NS + 8,
+    "subjects": NS + codec.HASH_BYTES + codec.ID_BYTES,
+    "contents": NS + codec.HASH_BYTES + codec.ID_BYTES,
+    "times": NS + 8 + codec.ID_BYTES,
+    "vectors": MODEL_BYTES + NS + codec.HASH_BYTES,
+    "states": NS,
+}
 INDEXES = ("subjects", "contents", "times")
 
+Problems = Iterator[VerifyProblem]
 
-def verify(txn: LmdbReadTxn) -> Iterator[VerifyProblem]:
-    """Yields every disagreement in the snapshot."""
-    raw, tables = txn._txn, txn._db
+
+def verify(txn: LmdbReadTxn) -> Problems:
+    """Yields every disagreement in the snapshot. A page that LMDB can't read ends the checks: the transaction is of
+    no use after it.
+    """
     try:
-        heads = list(txn.heads())
-    except StoreCorrupt as error:
-        yield VerifyProblem("namespaces", error.message)
-        return
-    known = set()
-    for head in heads:
-        number = txn._number(head.namespace)
-        assert number is not None
-        known.add(number)
-        yield from _verify_namespace(txn, head.namespace, number, head.sequence, head.memory_count, head.active_count)
-    for table in ("states", "current", "versions", "log", *INDEXES):
-        yield from _orphans(raw, tables[table], table, known)
-    yield from _verify_answers(raw, tables)
+        yield from _checks(txn)
+    except DAMAGE as error:
+        yield VerifyProblem("pages", f"the file can't be read on, and what comes next was not checked: {error}")
 
 
-def _orphans(raw: Any, table: Any, name: str, known: set[bytes]) -> Iterator[VerifyProblem]:
-    with raw.cursor(table) as cursor:
-        for key in cursor.iternext(keys=True, values=False):
-            if key[:NS] not in known:
-                yield VerifyProblem(f"{name} {key.hex()}", "belongs to no namespace")
+def _checks(txn: LmdbReadTxn) -> Problems:
+    namespaces: dict[bytes, Namespace] = {}
+    models: dict[bytes, codec.ModelEntry] = {}
+    yield from _verify_names(txn, namespaces)
+    yield from _verify_models(txn, models)
+    for table in KEY_BYTES:
+        yield from _verify_keys(txn, table, namespaces)
+    for number, namespace in namespaces.items():
+        check = _Namespace(txn, number, namespace, models)
+        yield from check.versions()
+        yield from check.log()
+        yield from check.current()
+        for index in INDEXES:
+            yield from check.index(index)
+        yield from check.counts()
+    yield from _verify_vectors(txn, models)
+    yield from _verify_answers(txn)
+    yield from _verify_answer_times(txn)
 
 
-def _verify_namespace(
-    txn: LmdbReadTxn, namespace: Namespace, number: bytes, sequence: int, memory_count: int, active_count: int
-) -> Iterator[VerifyProblem]:
-    where = f"namespace {codec.unpack_u64(number)}"
-    current: dict[bytes, Memory] = {}
-    written: dict[int, tuple[bytes, int]] = {}
-    for problem, key, memory in _versions(txn, number, where):
-        if problem is not None:
-            yield problem
-        if memory is not None:
-            if memory.namespace != namespace:
-                yield VerifyProblem(f"versions {key.hex()}", "holds another namespace")
-            current[key[NS : NS + codec.ID_BYTES]] = memory
-            written[memory.sequence] = (key[NS : NS + codec.ID_BYTES], memory.version)
-    yield from _verify_log(txn, number, where, sequence, written)
-    yield from _verify_current(txn, number, where, current)
-    if len(current) != memory_count:
-        yield VerifyProblem(where, f"counts {memory_count} memories, has {len(current)}")
-    active = sum(memory.status in RECALLABLE for memory in current.values())
-    if active != active_count:
-        yield VerifyProblem(where, f"counts {active_count} recallable memories, has {active}")
-    for table in INDEXES:
-        yield from _verify_index(txn, number, table, current)
-    yield from _verify_vectors(txn, number, where, current)
+def _at(table: str, key: bytes) -> str:
+    return f"{table} {key.hex()}"
 
 
-def _versions(
-    txn: LmdbReadTxn, number: bytes, where: str
-) -> Iterator[tuple[VerifyProblem | None, bytes, Memory | None]]:
-    """Each version, with a problem when it can't be decoded or does not follow the one before."""
-    last_id, last_version = b"", 0
-    for key, value in txn._prefixed("versions", number):
-        raw_id, version = key[NS : NS + codec.ID_BYTES], codec.unpack_u32(key[-4:])
-        at = f"versions {key.hex()}"
+def _verify_names(txn: LmdbReadTxn, namespaces: dict[bytes, Namespace]) -> Problems:
+    """Fills `namespaces` with what can be read."""
+    for key, raw in txn._prefixed("namespaces", b""):
         try:
-            memory = codec.decode_memory(value)
+            names = codec.decode_names(raw[NS:])
         except StoreCorrupt as error:
-            yield VerifyProblem(at, error.message), key, None
+            yield VerifyProblem(_at("namespaces", key), error.message)
             continue
-        problem = None
-        if version != (last_version + 1 if raw_id == last_id else 1):
-            problem = VerifyProblem(at, "a version before it is missing")
-        elif memory.version != version or codec.id_bytes(memory.memory_id) != raw_id:
-            problem = VerifyProblem(at, "holds another version than its key says")
-        last_id, last_version = raw_id, version
-        yield problem, key, memory
+        if codec.namespace_key(names) != key:
+            yield VerifyProblem(_at("namespaces", key), "is not the digest of its names")
+        if raw[:NS] in namespaces:
+            yield VerifyProblem(_at("namespaces", key), "shares its number with another one")
+        namespaces[raw[:NS]] = names
 
 
-def _verify_log(
-    txn: LmdbReadTxn, number: bytes, where: str, sequence: int, written: dict[int, tuple[bytes, int]]
-) -> Iterator[VerifyProblem]:
-    expected = 1
-    for key, value in txn._prefixed("log", number):
-        at = f"log {key.hex()}"
-        found = codec.unpack_u64(key[NS:])
-        if found != expected:
-            yield VerifyProblem(at, f"change {expected} is missing before it")
-        expected = found + 1
+def _verify_models(txn: LmdbReadTxn, models: dict[bytes, codec.ModelEntry]) -> Problems:
+    """Fills `models`, by the prefix of their vectors' keys."""
+    for key, raw in txn._prefixed("models", b""):
         try:
-            change = codec.decode_change(value)
+            entry = codec.decode_model(raw)
         except StoreCorrupt as error:
-            yield VerifyProblem(at, error.message)
+            yield VerifyProblem(_at("models", key), error.message)
             continue
-        wanted = written.pop(found, None)
-        if wanted != (codec.id_bytes(change.memory_id), change.version) or change.sequence != found:
-            yield VerifyProblem(at, "names a version that was not written by it")
-    if expected - 1 != sequence:
-        yield VerifyProblem(where, f"its head is {sequence}, its log ends at {expected - 1}")
-    for missing in written:
-        yield VerifyProblem(where, f"version of change {missing} is not in the log")
+        prefix = codec.pack_u32(entry.number)
+        if codec.digest(entry.model_id) != key:
+            yield VerifyProblem(_at("models", key), "is not the digest of its model id")
+        if prefix in models:
+            yield VerifyProblem(_at("models", key), "shares its number with another one")
+        models[prefix] = entry
 
 
-def _verify_current(
-    txn: LmdbReadTxn, number: bytes, where: str, current: dict[bytes, Memory]
-) -> Iterator[VerifyProblem]:
-    seen = set()
-    for key, value in txn._prefixed("current", number):
-        raw_id = key[NS:]
-        seen.add(raw_id)
-        memory = current.get(raw_id)
-        if memory is None or memory.version != codec.unpack_u32(value):
-            yield VerifyProblem(f"current {key.hex()}", "does not name the newest version")
-    if seen != set(current):
-        yield VerifyProblem(where, f"{len(set(current) - seen)} memories have no current version")
+def _verify_keys(txn: LmdbReadTxn, table: str, namespaces: dict[bytes, Namespace]) -> Problems:
+    """Keys have their length and belong to a namespace."""
+    start = MODEL_BYTES if table == "vectors" else 0
+    for key, _ in txn._prefixed(table, b""):
+        if len(key) != KEY_BYTES[table]:
+            yield VerifyProblem(_at(table, key), f"has {len(key)} bytes instead of {KEY_BYTES[table]}")
+        elif key[start : start + NS] not in namespaces:
+            yield VerifyProblem(_at(table, key), "belongs to no namespace")
 
 
-def _verify_index(
-    txn: LmdbReadTxn, number: bytes, table: str, current: dict[bytes, Memory]
-) -> Iterator[VerifyProblem]:
-    wanted = set()
-    for raw_id, memory in current.items():
-        value = index_keys(memory).get(table)
-        if value is not None:
-            wanted.add(number + value + raw_id)
-    found = {key for key, _ in txn._prefixed(table, number)}
-    for key in wanted - found:
-        yield VerifyProblem(f"{table} {key.hex()}", "is missing")
-    for key in found - wanted:
-        yield VerifyProblem(f"{table} {key.hex()}", "names no current value")
+class _Namespace:
+    """The checks of one namespace; `versions` counts what `counts` compares."""
 
+    def __init__(
+        self, txn: LmdbReadTxn, number: bytes, namespace: Namespace, models: dict[bytes, codec.ModelEntry]
+    ) -> None:
+        self._txn = txn
+        self._number = number
+        self._namespace = namespace
+        self._models = models
+        self._where = f"namespace {int.from_bytes(number, 'big')}"
+        self._memory_count = 0
+        self._active_count = 0
+        self._log_end = 0
 
-def _verify_vectors(
-    txn: LmdbReadTxn, number: bytes, where: str, current: dict[bytes, Memory]
-) -> Iterator[VerifyProblem]:
-    for raw_id, memory in current.items():
-        if not memory.embedding_dim or memory.status not in RECALLABLE:
-            continue
-        model = txn._model(memory.embedding_model)
-        key = content_hash(embedded_text(memory.content, speaker_of(memory)))
-        value = None if model is None else txn._txn.get(model + number + key, db=txn._db["vectors"])
-        if value is None:
-            yield VerifyProblem(f"{where}, memory {raw_id.hex()}", "has no vector")
-        elif len(value) != memory.embedding_dim * VECTOR_DTYPE.itemsize:
-            yield VerifyProblem(f"{where}, memory {raw_id.hex()}", "has a vector of another dimension")
+    def _get(self, table: str, key: bytes) -> bytes | None:
+        raw: bytes | None = self._txn._txn.get(key, db=self._txn._db[table])
+        return raw
 
+    def _entries(self, table: str) -> Iterator[tuple[bytes, bytes]]:
+        return (e for e in self._txn._prefixed(table, self._number) if len(e[0]) == KEY_BYTES[table])
 
-def _verify_answers(raw: Any, tables: dict[str, Any]) -> Iterator[VerifyProblem]:
-    """Answers and their times name each other."""
-    times = set()
-    with raw.cursor(tables["answer_times"]) as cursor:
-        for key in cursor.iternext(keys=True, values=False):
-            times.add(key)
-    with raw.cursor(tables["answers"]) as cursor:
-        for key, value in cursor.iternext():
+    def versions(self) -> Problems:
+        """Versions are contiguous, say what their keys say and stand in the log; the last one is indexed."""
+        last_id, last_version = b"", 0
+        newest: Memory | None = None
+        for key, raw in self._entries("versions"):
+            raw_id, version = key[NS : NS + codec.ID_BYTES], codec.unpack_u32(key[-4:])
+            if raw_id != last_id:
+                yield from self._newest(last_id, last_version, newest)
+                self._memory_count += 1
+                last_version = 0
+            if version != last_version + 1:
+                yield VerifyProblem(_at("versions", key), "a version before it is missing")
+            last_id, last_version = raw_id, version
             try:
-                entry = codec.pack_time(codec.decode_answer(value).time_us) + key
+                newest = codec.decode_memory(raw)
             except StoreCorrupt as error:
-                yield VerifyProblem(f"answers {key.hex()}", error.message)
+                newest = None
+                yield VerifyProblem(_at("versions", key), error.message)
                 continue
-            if entry not in times:
-                yield VerifyProblem(f"answers {key.hex()}", "has no entry in answer_times")
-            times.discard(entry)
-    for key in times:
-        yield VerifyProblem(f"answer_times {key.hex()}", "names no answer")
+            yield from self._version(key, raw_id, version, newest)
+        yield from self._newest(last_id, last_version, newest)
+
+    def _version(self, key: bytes, raw_id: bytes, version: int, memory: Memory) -> Problems:
+        at = _at("versions", key)
+        if memory.namespace != self._namespace:
+            yield VerifyProblem(at, "holds another namespace")
+        if memory.version != version or memory.memory_id != codec.id_text(raw_id):
+            yield VerifyProblem(at, "holds another version than its key says")
+        sequence = memory.sequence if 0 <= memory.sequence <= codec.MAX_U64 else 0
+        raw = self._get("log", self._number + codec.pack_u64(sequence))
+        if raw is None:
+            yield VerifyProblem(at, "its change is not in the log")
+
+    def _newest(self, raw_id: bytes, version: int, memory: Memory | None) -> Problems:
+        """What must be there for the last version of a memory."""
+        if not raw_id:
+            return
+        key = self._number + raw_id
+        if self._get("current", key) != codec.pack_u32(version):
+            yield VerifyProblem(_at("current", key), "does not name the newest version")
+        if memory is None:
+            return
+        self._active_count += memory.status in RECALLABLE
+        for table, value in index_keys(memory).items():
+            if self._get(table, self._number + value + raw_id) is None:
+                yield VerifyProblem(_at(table, self._number + value + raw_id), "is missing")
+        if memory.embedding_dim and memory.status in RECALLABLE and not self._has_vector(memory):
+            yield VerifyProblem(f"{self._where}, memory {raw_id.hex()}", "has no vector")
+
+    def _has_vector(self, memory: Memory) -> bool:
+        """Under any model: after a reindex the version still names the one that it was written with."""
+        key = self._number + content_hash(embedded_text(memory.content, speaker_of(memory)))
+        return any(self._get("vectors", prefix + key) is not None for prefix in self._models)
+
+    def log(self) -> Problems:
+        """The log has no gaps and each change names the version that carries its sequence."""
+        expected = 1
+        for key, raw in self._entries("log"):
+            found = codec.unpack_u64(key[NS:])
+            if found != expected:
+                yield VerifyProblem(_at("log", key), f"change {expected} is missing before it")
+            expected = found + 1
+            try:
+                change = codec.decode_change(raw)
+                packed = codec.id_bytes(change.memory_id) + codec.pack_u32(change.version & codec.MAX_U32)
+                version = self._get("versions", self._number + packed)
+                sequence = None if version is None else codec.decode_memory(version).sequence
+            except (StoreCorrupt, InvalidArgument) as error:
+                yield VerifyProblem(_at("log", key), error.message)
+                continue
+            if change.sequence != found or sequence != found:
+                yield VerifyProblem(_at("log", key), "names a version that was not written by it")
+        self._log_end = expected - 1
+
+    def current(self) -> Problems:
+        """Each memory's current version exists; that it is the newest is seen from the versions."""
+        for key, packed in self._entries("current"):
+            if len(packed) != 4 or self._get("versions", key + packed) is None:
+                yield VerifyProblem(_at("current", key), "names no version")
+
+    def index(self, table: str) -> Problems:
+        """Each entry stands for a current version that has its value."""
+        for key, _ in self._entries(table):
+            raw_id = key[-codec.ID_BYTES :]
+            packed = self._get("current", self._number + raw_id)
+            raw = None if packed is None else self._get("versions", self._number + raw_id + packed)
+            try:
+                value = None if raw is None else index_keys(codec.decode_memory(raw)).get(table)
+            except StoreCorrupt:
+                continue  # reported with the version
+            if value != key[NS : -codec.ID_BYTES]:
+                yield VerifyProblem(_at(table, key), "names no current value")
+
+    def counts(self) -> Problems:
+        """The head's numbers are those that were counted. Call it last."""
+        raw = self._get("states", self._number)
+        if raw is None or len(raw) != STATE.size:
+            yield VerifyProblem(self._where, "has no state")
+            return
+        sequence, memory_count, active_count = STATE.unpack(raw)
+        if sequence != self._log_end:
+            yield VerifyProblem(self._where, f"its head is {sequence}, its log ends at {self._log_end}")
+        if memory_count != self._memory_count:
+            yield VerifyProblem(self._where, f"counts {memory_count} memories, has {self._memory_count}")
+        if active_count != self._active_count:
+            yield VerifyProblem(self._where, f"counts {active_count} recallable memories, has {self._active_count}")
+
+
+def _verify_vectors(txn: LmdbReadTxn, models: dict[bytes, codec.ModelEntry]) -> Problems:
+    """Each vector is of a known model and has its dimension."""
+    for key, raw in txn._prefixed("vectors", b""):
+        model = models.get(key[:MODEL_BYTES])
+        if model is None:
+            yield VerifyProblem(_at("vectors", key), "belongs to no model")
+        elif len(raw) != model.dim * VECTOR_DTYPE.itemsize:
+            yield VerifyProblem(_at("vectors", key), f"has {len(raw)} bytes instead of {model.dim} dimensions")
+
+
+def _verify_answers(txn: LmdbReadTxn) -> Problems:
+    """Each answer has its key and stands in the time index."""
+    for key, raw in txn._prefixed("answers", b""):
+        try:
+            named = codec.decode_answer(raw)
+            entry = codec.pack_time(named.answer.time_us) + key
+        except (StoreCorrupt, InvalidArgument) as error:
+            yield VerifyProblem(_at("answers", key), error.message)
+            continue
+        if codec.digest(named.tenant, named.request_id) != key:
+            yield VerifyProblem(_at("answers", key), "is not the digest of its request")
+        if txn._txn.get(entry, db=txn._db["answer_times"]) is None:
+            yield VerifyProblem(_at("answers", key), "has no entry in answer_times")
+
+
+def _verify_answer_times(txn: LmdbReadTxn) -> Problems:
+    """Each entry of the time index names an answer of that time."""
+    for key, _ in txn._prefixed("answer_times", b""):
+        raw = txn._txn.get(key[8:], db=txn._db["answers"]) if len(key) == 8 + codec.HASH_BYTES else None
+        try:
+            right = raw is not None and codec.pack_time(codec.decode_answer(raw).answer.time_us) == key[:8]
+        except (StoreCorrupt, InvalidArgument):
+            continue  # reported with the answer
+        if not right:
+            yield VerifyProblem(_at("answer_times", key), "names no answer")

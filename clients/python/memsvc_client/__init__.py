@@ -1,0 +1,61 @@
+"""Client of memsvc, the independent memory service for AI agents. See README.md beside this package."""
+
+from .aio import AsyncMemoryClient
+from .client import BackgroundRecall, MemoryClient
+from .errors import (
+    Aborted,
+    AlreadyExists,
+    Cancelled,
+    ClientClosed,
+    DataLoss,
+    FailedPrecondition,
+    Internal,
+    InvalidArgument,
+    MemsvcClientError,
+    NotFound,
+    OutOfRange,
+    PermissionDenied,
+    ResourceExhausted,
+    StatusError,
+    Timeout,
+    TransportError,
+    Unauthenticated,
+    Unavailable,
+    Unimplemented,
+    Unknown,
+)
+from .results import Change, ForgetResult, Hit, Memory, Recall, WriteResult
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Aborted",
+    "AlreadyExists",
+    "AsyncMemoryClient",
+    "BackgroundRecall",
+    "Cancelled",
+    "Change",
+    "ClientClosed",
+    "DataLoss",
+    "FailedPrecondition",
+    "ForgetResult",
+    "Hit",
+    "Internal",
+    "InvalidArgument",
+    "Memory",
+    "MemoryClient",
+    "MemsvcClientError",
+    "NotFound",
+    "OutOfRange",
+    "PermissionDenied",
+    "Recall",
+    "ResourceExhausted",
+    "StatusError",
+    "Timeout",
+    "TransportError",
+    "Unauthenticated",
+    "Unavailable",
+    "Unimplemented",
+    "Unknown",
+    "WriteResult",
+]

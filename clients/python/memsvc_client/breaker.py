@@ -1,0 +1,74 @@
+"""A circuit breaker: after repeated failures, stop paying the timeout again and again.
+
+Purpose: CLOSED lets calls through; after `threshold` failures in a row it is OPEN for a cool-down that doubles with
+each further failure up to a cap, with jitter; then one call at a time is let through as a probe.
+
+Threading: thread-safe.
+
+Rejected: a failure rate over a window (needs traffic to be meaningful; an agent asks once a minute).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+
+class CircuitBreaker:
+    """See the module. `timer_s` is a monotonic clock, `random` gives 0..1."""
+
+    def __init__(
+        self,
+        timer_s: Callable[[], float],
+        random: Callable[[], float],
+        *,
+        threshold: int = 3,
+        cool_down_s: float = 1.0,
+        cool_down_max_s: float = 30.0,
+    ) -> None:
+        self._timer_s = timer_s
+        self._random = random
+        self._threshold = threshold
+        self._first_s = cool_down_s
+        self._max_s = cool_down_max_s
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._open_until_s = 0.0
+        self._probing = False
+
+    def allow(self) -> bool:
+        """Whether a call may go out now; a True in the open state is the probe."""
+        with self._lock:
+            if self._failures < self._threshold:
+                return True
+            if self._probing or self._timer_s() < self._open_until_s:
+                return False
+            self._probing = True
+            return True
+
+    def succeeded(self) -> None:
+        """The call was answered: closed again."""
+        with self._lock:
+            self._failures = 0
+            self._probing = False
+
+    def failed(self) -> None:
+        """The call was not answered."""
+        with self._lock:
+            self._failures += 1
+            self._probing = False
+            excess = self._failures - self._threshold
+            if excess >= 0:
+                wait_s = min(self._first_s * 2.0 ** min(excess, 16), self._max_s)
+                self._open_until_s = self._timer_s() + wait_s * (0.5 + 0.5 * self._random())
+
+    def abandoned(self) -> None:
+        """The call ended without saying anything about the server (the caller's fault, cancelled)."""
+        with self._lock:
+            self._probing = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether calls are held back now."""
+        with self._lock:
+            return self._failures >= self._threshold and self._timer_s() < self._open_until_s

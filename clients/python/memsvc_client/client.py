@@ -1,0 +1,424 @@
+"""The synchronous client.
+
+Purpose: `MemoryClient`: remember and recall from any thread, without ever making an agent wait past its timeout.
+
+Threading: thread-safe. One daemon thread follows the Watch stream, from the first recall or write until `close`; each
+`recall_in_background` uses gRPC's own threads.
+
+Rejected: connecting in the constructor (an agent's start must not depend on the memory service).
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Any
+
+import grpc
+
+from ._proto import memory_service_pb2 as spb
+from ._proto import memory_service_pb2_grpc as rpc
+from . import requests
+from .core import Core, PreparedRecall, credentials
+from .errors import Cancelled, ClientClosed, MemsvcClientError, from_rpc_error
+from .results import Change, ForgetResult, Memory, Recall, WriteResult
+
+WATCH_JOIN_S = 2.0
+
+
+class BackgroundRecall:
+    """A recall that is on its way."""
+
+    def __init__(self, client: MemoryClient, prepared: PreparedRecall, call: Any, ready: Recall | None) -> None:
+        self._client = client
+        self._prepared = prepared
+        self._call = call
+        self._ready = ready
+        self._lock = threading.Lock()
+
+    def done(self) -> bool:
+        """Whether `result` would return at once."""
+        return self._ready is not None or self._call.done()
+
+    def result(self, timeout_s: float | None = None) -> Recall:
+        """The hits; falls back like `recall` when `timeout_s` (or the recall's own timeout) is over first."""
+        with self._lock:
+            if self._ready is None:
+                self._ready = self._client._collect(self._prepared, self._call, timeout_s)
+            return self._ready
+
+
+class MemoryClient:
+    """A memory service at one address, for one set of owners. Creating it does no I/O.
+
+    target: "HOST:PORT". timeout_s bounds a recall, write_timeout_s a mutation with its retries and every other call.
+    token goes out as a bearer token, only over TLS or to loopback. cache_ttl_s and cache_entries bound the stored
+    recall answers, recent_count the memories held for times without a server (0: none).
+    Raises InvalidArgument for empty ids.
+    """
+
+    def __init__(
+        self,
+        target: str = "127.0.0.1:50051",
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        agent_id: str | None = None,
+        session_id: str | None = None,
+        tenant: str | None = None,
+        token: str | None = None,
+        tool: str = "",
+        timeout_s: float = 0.25,
+        write_timeout_s: float = 5.0,
+        cache_ttl_s: float = 60.0,
+        cache_entries: int = 256,
+        recent_count: int = 48,
+        tls: bool = False,
+        root_certificates: bytes | None = None,
+        timer_s: Callable[[], float] = time.monotonic,
+        clock_s: Callable[[], float] = time.time,
+    ) -> None:
+        secure = credentials(tls, root_certificates)
+        owners = {
+            "tenant": tenant,
+            "user_id": user_id,
+            "project_id": project_id,
+            "agent_id": agent_id,
+            "session_id": session_id,
+        }
+        self._core = Core(
+            target,
+            owners=owners,
+            token=token,
+            tls=secure is not None,
+            tool=tool,
+            timeout_s=timeout_s,
+            write_timeout_s=write_timeout_s,
+            cache_ttl_s=cache_ttl_s,
+            cache_entries=cache_entries,
+            recent_count=recent_count,
+            timer_s=timer_s,
+            clock_s=clock_s,
+            random=random.random,
+        )
+        options = self._core.channel_options()
+        self._channel = (
+            grpc.insecure_channel(target, options)
+            if secure is None
+            else grpc.secure_channel(target, secure, options)
+        )
+        self._stub = rpc.MemoryServiceStub(self._channel)
+        self._closed = threading.Event()
+        self._watching = False
+        self._watch_lock = threading.Lock()
+        self._watch_thread: threading.Thread | None = None
+        self._watch_call: Any = None
+
+    # -- recall --------------------------------------------------------------------------------------------------
+
+    def recall(self, query: str = "", *, timeout_s: float | None = None, **options: Any) -> Recall:
+        """The memories that matter for `query`, best first. Never raises for a slow or missing server: at the timeout
+        the answer comes from the cache, or is empty, and `source` and `degraded` say so.
+
+        Options: top_k (default 8, at most 100), types, layers, statuses, tags_all, tags_any, subjects, source_tools,
+        source_session_ids (lists), create_time and occur_time ((start, end), either may be None), min_importance,
+        max_importance, min_confidence, max_confidence, scopes, min_score, weights (dict), include_inactive, as_of,
+        latency_budget_ms. `text` and `limit` are accepted for query and top_k.
+        Raises TypeError for an unknown name, InvalidArgument and other StatusErrors for the caller's own mistakes.
+        """
+        self._check_open()
+        query, options = _query_of("recall", query, options)
+        core = self._core
+        prepared = core.prepare(query, options)
+        if not self._watching:
+            self._start_watch()
+        cached = core.from_cache(prepared)
+        if cached is not None:
+            return cached
+        if not core.breaker.allow():
+            return core.fallback(prepared, "CIRCUIT_OPEN")
+        try:
+            response = self._stub.Recall(
+                core.fence(prepared),
+                timeout=core.timeout_s if timeout_s is None else timeout_s,
+                metadata=core.metadata,
+            )
+        except grpc.RpcError as error:
+            return core.not_answered(prepared, from_rpc_error(error))
+        return core.answered(prepared, response)
+
+    search = recall
+
+    def recall_in_background(self, query: str = "", *, timeout_s: float | None = None, **options: Any) -> BackgroundRecall:
+        """Starts a recall and returns at once; collect it with `.result()`."""
+        self._check_open()
+        query, options = _query_of("recall_in_background", query, options)
+        core = self._core
+        prepared = core.prepare(query, options)
+        self._start_watch()
+        ready = core.from_cache(prepared)
+        if ready is None and not core.breaker.allow():
+            ready = core.fallback(prepared, "CIRCUIT_OPEN")
+        if ready is not None:
+            return BackgroundRecall(self, prepared, None, ready)
+        call = self._stub.Recall.future(
+            core.fence(prepared),
+            timeout=core.timeout_s if timeout_s is None else timeout_s,
+            metadata=core.metadata,
+        )
+        return BackgroundRecall(self, prepared, call, None)
+
+    def _collect(self, prepared: PreparedRecall, call: Any, timeout_s: float | None) -> Recall:
+        try:
+            return self._core.answered(prepared, call.result(timeout_s))
+        except grpc.FutureTimeoutError:
+            call.cancel()
+            self._core.breaker.abandoned()
+            return self._core.fallback(prepared, "SERVER_TIMEOUT")
+        except grpc.FutureCancelledError:
+            self._core.breaker.abandoned()
+            return self._core.fallback(prepared, "CANCELLED")
+        except grpc.RpcError as error:
+            return self._core.not_answered(prepared, from_rpc_error(error))
+
+    # -- mutations -----------------------------------------------------------------------------------------------
+
+    def write(self, content: str, **fields: Any) -> WriteResult:
+        """Stores a statement; durable when it returns. Retried with the same request_id, so it is stored once.
+
+        Fields: type (fact, preference, decision, event, rule), layer, scope, subject, tags, metadata, importance,
+        confidence, occur_time, expire_time, supersedes, session_id, message_id, tool.
+        Raises TypeError for an unknown name, and a MemsvcClientError when it was not stored.
+        """
+        request = self._core.write_request({"content": content, **fields})
+        response = self._mutate(self._stub.Write, request)
+        self._core.wrote([request.memory], [response.result])
+        return WriteResult(response.result)
+
+    add = write
+
+    def batch_write(self, items: Iterable[Mapping[str, Any] | str]) -> list[WriteResult]:
+        """Stores many memories (dicts of `write`'s fields with "content", or texts), 1000 to a transaction."""
+        results: list[WriteResult] = []
+        for request in self._core.batch_requests(items):
+            response = self._mutate(self._stub.BatchWrite, request)
+            self._core.wrote(request.memories, response.results)
+            results.extend(WriteResult(result) for result in response.results)
+        return results
+
+    def update(self, memory_id: str, *, etag: str = "", reason: str = "", **fields: Any) -> Memory:
+        """Writes a new version with the given fields (content, type, subject, tags, metadata, importance, confidence,
+        occur_time, expire_time). With an etag, raises Aborted when the memory has changed since."""
+        request = update_request(self._core, memory_id, etag, reason, fields)
+        response = self._mutate(self._stub.Update, request)
+        self._core.updated(response.memory)
+        return Memory(response.memory)
+
+    def forget(self, memory_id: str | Iterable[str], *, reason: str = "", etag: str = "") -> ForgetResult:
+        """Takes one or more memories out of every recall; the text is kept for audit."""
+        request = forget_request(self._core, memory_id, reason, etag)
+        response = self._mutate(self._stub.Forget, request)
+        self._core.forgot(request.memory_ids, response.at)
+        return ForgetResult(response)
+
+    delete = forget
+
+    def forget_all(self, *, scopes: Iterable[str] | None = None, reason: str = "", **options: Any) -> ForgetResult:
+        """Forgets everything of the named scopes (all but global by default) that passes the filter."""
+        request = forget_all_request(self._core, scopes, reason, options)
+        response = self._mutate(self._stub.Forget, request)
+        self._core.forgot((), response.at)
+        return ForgetResult(response)
+
+    def _mutate(self, method: Any, request: Any) -> Any:
+        """One mutation with safe retries until write_timeout_s."""
+        self._check_open()
+        self._start_watch()
+        started_s = self._core.now_s()
+        attempt = 0
+        while True:
+            try:
+                return method(request, timeout=max(self._core.left_s(started_s), 0.001), metadata=self._core.metadata)
+            except grpc.RpcError as error:
+                failure = from_rpc_error(error)
+            delay_s = self._core.retry_delay_s(failure, attempt, started_s)
+            if delay_s is None:
+                raise failure
+            if self._closed.wait(delay_s):
+                raise ClientClosed("the client was closed while it retried; the mutation may or may not be stored")
+            attempt += 1
+
+    # -- reads ---------------------------------------------------------------------------------------------------
+
+    def get(self, memory_id: str, *, version: int = 0) -> Memory:
+        """One memory by id. Raises NotFound."""
+        request = spb.GetRequest(owners=self._core.owners, memory_id=memory_id, version=version)
+        return Memory(self._read(self._stub.Get, request).memory)
+
+    def list(self, *, page_size: int = 100, **options: Any) -> Iterator[Memory]:
+        """All memories that pass, newest first; pages are fetched as they are needed. Options: scopes,
+        include_inactive, and `recall`'s filters."""
+        request = list_request(self._core, page_size, options)
+        while True:
+            response = self._read(self._stub.List, request)
+            for message in response.memories:
+                yield Memory(message)
+            if not response.next_page_token:
+                return
+            request.page_token = response.next_page_token
+
+    get_all = list
+
+    def history(self, memory_id: str) -> Iterator[Change]:
+        """All changes of one memory, newest first. Raises NotFound."""
+        request = spb.HistoryRequest(owners=self._core.owners, memory_id=memory_id)
+        while True:
+            response = self._read(self._stub.History, request)
+            for message in response.changes:
+                yield Change(message)
+            if not response.next_page_token:
+                return
+            request.page_token = response.next_page_token
+
+    def watch(self) -> Iterator[Change]:
+        """Changes of the client's namespaces from now on, until the stream breaks (raises) or the client closes."""
+        self._check_open()
+        call = self._stub.Watch(spb.WatchRequest(owners=self._core.owners), metadata=self._core.metadata)
+        try:
+            for response in call:
+                if response.HasField("change"):
+                    yield Change(response.change)
+        except grpc.RpcError as error:
+            raise from_rpc_error(error) from error
+        finally:
+            call.cancel()
+
+    def _read(self, method: Any, request: Any) -> Any:
+        self._check_open()
+        try:
+            return method(request, timeout=self._core.write_timeout_s, metadata=self._core.metadata)
+        except grpc.RpcError as error:
+            raise from_rpc_error(error) from error
+
+    # -- watch thread --------------------------------------------------------------------------------------------
+
+    @property
+    def is_coherent(self) -> bool:
+        """Whether the local cache follows the server's changes now."""
+        return self._core.is_coherent
+
+    def _start_watch(self) -> None:
+        if self._watching:
+            return
+        with self._watch_lock:
+            if self._watching or self._closed.is_set():
+                return
+            self._watching = True
+            self._watch_thread = threading.Thread(target=self._watch_loop, name="memsvc-watch", daemon=True)
+            self._watch_thread.start()
+
+    def _watch_loop(self) -> None:
+        attempt = 0
+        while not self._closed.is_set():
+            failure: MemsvcClientError | None = None
+            try:
+                with self._watch_lock:
+                    if self._closed.is_set():
+                        return
+                    self._watch_call = self._stub.Watch(self._core.watch_request(), metadata=self._core.metadata)
+                for response in self._watch_call:
+                    self._core.watched(response)
+                    attempt = 0
+            except grpc.RpcError as error:
+                failure = from_rpc_error(error)
+            self._core.watch_ended(failure)
+            if isinstance(failure, Cancelled) and self._closed.is_set():
+                return
+            self._closed.wait(self._core.watch_backoff_s(attempt))
+            attempt += 1
+
+    def _check_open(self) -> None:
+        if self._closed.is_set():
+            raise ClientClosed("the client is closed")
+
+    def close(self) -> None:
+        """Ends the Watch thread and the connection. Idempotent."""
+        self._closed.set()
+        with self._watch_lock:
+            call = self._watch_call
+        if call is not None:
+            call.cancel()
+        if self._watch_thread is not None and self._watch_thread is not threading.current_thread():
+            self._watch_thread.join(WATCH_JOIN_S)
+        self._channel.close()
+
+    def __enter__(self) -> MemoryClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _query_of(call: str, query: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The query and options with guessed names resolved."""
+    if not options:
+        return query, options
+    named = requests.unalias(call, options)
+    if "query" in named:
+        if query:
+            raise TypeError(f"{call}() got the query twice")
+        query = named.pop("query")
+    return query, named
+
+
+def update_request(
+    core: Core, memory_id: str, etag: str, reason: str, fields: Mapping[str, Any]
+) -> spb.UpdateRequest:
+    """An UpdateRequest with a fresh request_id."""
+    request = spb.UpdateRequest(
+        owners=core.owners, memory_id=memory_id, etag=etag, reason=reason, request_id=requests.fresh_request_id()
+    )
+    requests.patch(fields, request)
+    return request
+
+
+def forget_request(core: Core, memory_id: str | Iterable[str], reason: str, etag: str) -> spb.ForgetRequest:
+    """A ForgetRequest by id with a fresh request_id."""
+    ids = [memory_id] if isinstance(memory_id, str) else [*memory_id]
+    return spb.ForgetRequest(
+        owners=core.owners, memory_ids=ids, reason=reason, etag=etag, request_id=requests.fresh_request_id()
+    )
+
+
+def forget_all_request(
+    core: Core, scopes: Iterable[str] | None, reason: str, options: Mapping[str, Any]
+) -> spb.ForgetRequest:
+    """A ForgetRequest for everything that matches."""
+    requests.check_names("forget_all", options, requests.FILTER_NAMES)
+    request = spb.ForgetRequest(
+        owners=core.owners,
+        all=True,
+        scopes=requests.scopes(scopes),  # type: ignore[arg-type]
+        reason=reason,
+        request_id=requests.fresh_request_id(),
+    )
+    requests.condition(options, request.filter)
+    return request
+
+
+def list_request(core: Core, page_size: int, options: Mapping[str, Any]) -> spb.ListRequest:
+    """A ListRequest for the first page."""
+    requests.check_names("list", options, (*requests.FILTER_NAMES, "scopes", "include_inactive"))
+    request = spb.ListRequest(
+        owners=core.owners,
+        scopes=requests.scopes(options.get("scopes")),  # type: ignore[arg-type]
+        include_inactive=bool(options.get("include_inactive")),
+        page_size=page_size,
+    )
+    requests.condition(options, request.filter)
+    return request

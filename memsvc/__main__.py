@@ -1,0 +1,5 @@
+"""`python -m memsvc` is the command line."""
+
+from memsvc.cli import main
+
+main()

@@ -1,0 +1,132 @@
+"""An engine of plain dicts: what the real ones are compared with. Slow, obvious, not durable."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from memsvc.model import RECALLABLE, Change, ChangeKind, Memory, Namespace, content_hash
+from memsvc.storage.engine import NamespaceHead, StoredAnswer
+
+
+class DictTxn:
+    def __init__(self) -> None:
+        self.memories: dict[Namespace, dict[str, list[Memory]]] = {}
+        self.log: dict[Namespace, list[Change]] = {}
+        self.stored_vectors: dict[tuple[str, Namespace, bytes], np.ndarray] = {}
+        self.answers: dict[tuple[str, str], StoredAnswer] = {}
+        self.metas: dict[str, bytes] = {}
+
+    def head(self, namespace: Namespace) -> NamespaceHead | None:
+        if namespace not in self.memories:
+            return None
+        newest = [versions[-1] for versions in self.memories[namespace].values()]
+        active = sum(memory.status in RECALLABLE for memory in newest)
+        return NamespaceHead(namespace, len(self.log[namespace]), len(newest), active)
+
+    def heads(self) -> Iterator[NamespaceHead]:
+        return (head for head in map(self.head, self.memories) if head is not None)
+
+    def get(self, namespace: Namespace, memory_id: str, version: int = 0) -> Memory | None:
+        versions = self.memories.get(namespace, {}).get(memory_id, [])
+        if version < 0 or version > len(versions) or not versions:
+            return None
+        return versions[version - 1]
+
+    def get_many(self, namespace: Namespace, keys: Sequence[tuple[str, int]]) -> list[Memory | None]:
+        return [self.get(namespace, memory_id, version) for memory_id, version in keys]
+
+    def versions(self, namespace: Namespace, memory_id: str) -> list[Memory]:
+        return list(self.memories.get(namespace, {}).get(memory_id, []))
+
+    def scan(self, namespace: Namespace, *, after_id: str = "", reverse: bool = False) -> Iterator[Memory]:
+        newest = [v[-1] for _, v in sorted(self.memories.get(namespace, {}).items(), reverse=reverse)]
+        if not after_id:
+            return iter(newest)
+        return iter([m for m in newest if (m.memory_id < after_id if reverse else m.memory_id > after_id)])
+
+    def all_versions(self, namespace: Namespace) -> Iterator[Memory]:
+        every = [m for versions in self.memories.get(namespace, {}).values() for m in versions]
+        return iter(sorted(every, key=lambda m: m.sequence))
+
+    def by_subject(self, namespace: Namespace, subject: str) -> Iterator[Memory]:
+        return (m for m in self.scan(namespace) if m.subject == subject)
+
+    def by_content_hash(self, namespace: Namespace, hashed: bytes) -> Iterator[Memory]:
+        return (m for m in self.scan(namespace) if content_hash(m.content) == hashed)
+
+    def by_occur_time(self, namespace: Namespace, start_us: int, end_us: int, *, reverse: bool = False) -> list[Memory]:
+        found = [m for m in self.scan(namespace) if start_us <= m.occur_time_us <= end_us]
+        return sorted(found, key=lambda m: (m.occur_time_us, m.memory_id), reverse=reverse)
+
+    def changes(self, namespace: Namespace, after_sequence: int, limit: int) -> list[Change]:
+        return [c for c in self.log.get(namespace, []) if c.sequence > after_sequence][: max(limit, 0)]
+
+    def vector(self, namespace: Namespace, model_id: str, hashed: bytes) -> np.ndarray | None:
+        return self.stored_vectors.get((model_id, namespace, hashed))
+
+    def answer(self, tenant: str, request_id: str) -> StoredAnswer | None:
+        return self.answers.get((tenant, request_id))
+
+    def meta(self, key: str) -> bytes | None:
+        return self.metas.get(key)
+
+    def put(
+        self, memory: Memory, kind: ChangeKind, *, time_us: int, actor: str, reason: str = "", request_id: str = ""
+    ) -> Memory:
+        versions = self.memories.setdefault(memory.namespace, {}).setdefault(memory.memory_id, [])
+        log = self.log.setdefault(memory.namespace, [])
+        stored = msgspec.structs.replace(memory, version=len(versions) + 1, sequence=len(log) + 1)
+        versions.append(stored)
+        log.append(
+            Change(
+                sequence=stored.sequence,
+                kind=kind,
+                memory_id=memory.memory_id,
+                version=stored.version,
+                time_us=time_us,
+                actor=actor,
+                reason=reason,
+                request_id=request_id,
+            )
+        )
+        return stored
+
+    def put_vector(self, namespace: Namespace, model_id: str, hashed: bytes, vector: np.ndarray) -> None:
+        self.memories.setdefault(namespace, {})
+        self.log.setdefault(namespace, [])
+        self.stored_vectors[model_id, namespace, hashed] = vector.astype(np.float16).astype(np.float32)
+
+    def drop_vectors(self, model_id: str) -> int:
+        gone = [key for key in self.stored_vectors if key[0] == model_id]
+        for key in gone:
+            del self.stored_vectors[key]
+        return len(gone)
+
+    def put_answer(self, tenant: str, request_id: str, answer: StoredAnswer) -> None:
+        self.answers[tenant, request_id] = answer
+
+    def put_meta(self, key: str, value: bytes) -> None:
+        self.metas[key] = value
+
+
+class DictEngine:
+    def __init__(self) -> None:
+        self._state = DictTxn()
+
+    @contextmanager
+    def read(self) -> Iterator[DictTxn]:
+        yield self._state
+
+    def write(self, operation: Callable[[Any], Any], *, on_commit: Callable[[Any], None] | None = None) -> Any:
+        txn = copy.deepcopy(self._state)
+        result = operation(txn)
+        self._state = txn
+        if on_commit is not None:
+            on_commit(result)
+        return result
