@@ -47,9 +47,7 @@ def now_us() -> int:
 
 def open_engine(settings: Settings) -> LmdbEngine:
     """The store below the data directory. Raises StoreLocked, FormatVersionUnknown."""
-    return LmdbEngine.open(
-        settings.data_dir / STORE_DIR, max_map_size_bytes=settings.map_size_max_bytes
-    )
+    return LmdbEngine.open(settings.data_dir / STORE_DIR, max_map_size_bytes=settings.map_size_max_bytes)
 
 
 def open_model(directory: str, progress: Callable[[str, int, int], None] | None = None) -> Embedder:
@@ -95,7 +93,6 @@ class Service:
         self.recaller = Recaller(self.engine, self.embedder, self.segments, clock_us=now_us)
         self.reindex = ReindexJob(self.engine, open_model, self._switch_model)
         self.memory_servicer = MemoryServicer(
-            self.engine,
             self.memories,
             self.recaller,
             self.feed,

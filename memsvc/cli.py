@@ -16,7 +16,7 @@ import logging
 import signal
 import sys
 import threading
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -50,7 +50,7 @@ CLI_TIMEOUT_S = 30.0
 REINDEX_POLL_S = 0.5
 
 
-class Output(str, Enum):
+class Output(StrEnum):
     """How to print."""
 
     text = "text"
@@ -123,7 +123,9 @@ def _time(text: str | None, option: str) -> dt.datetime | None:
     try:
         time = dt.datetime.fromisoformat(text)
     except ValueError as error:
-        raise typer.BadParameter(f"{text!r} is not an ISO 8601 time, e.g. 2025-01-10T09:00:00Z", param_hint=option) from error
+        raise typer.BadParameter(
+            f"{text!r} is not an ISO 8601 time, e.g. 2025-01-10T09:00:00Z", param_hint=option
+        ) from error
     if time.tzinfo is None:
         raise typer.BadParameter(f"{text!r} has no time zone; add Z or +08:00", param_hint=option)
     return time
@@ -165,7 +167,9 @@ def remember(
     importance: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
     occur_time: Annotated[str | None, typer.Option(help="When it happened, ISO 8601 with zone.")] = None,
     expire_time: Annotated[str | None, typer.Option(help="When it stops being recalled.")] = None,
-    supersedes: Annotated[list[str] | None, typer.Option(help="Id of a memory that it replaces; may be repeated.")] = None,
+    supersedes: Annotated[
+        list[str] | None, typer.Option(help="Id of a memory that it replaces; may be repeated.")
+    ] = None,
     user_id: UserId = "",
     project_id: ProjectId = "",
     agent_id: AgentId = "",
@@ -205,7 +209,9 @@ def recall(
     since: Annotated[str | None, typer.Option(help="Only what happened at or after this time.")] = None,
     until: Annotated[str | None, typer.Option(help="Only what happened at or before this time.")] = None,
     as_of: Annotated[str | None, typer.Option(help="The state as it was at this time.")] = None,
-    include_inactive: Annotated[bool, typer.Option("--include-inactive", help="Also forgotten, superseded, ...")] = False,
+    include_inactive: Annotated[
+        bool, typer.Option("--include-inactive", help="Also forgotten, superseded, ...")
+    ] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Print every score component and the timings.")] = False,
     user_id: UserId = "",
     project_id: ProjectId = "",
@@ -285,7 +291,9 @@ def list_memories(
     scope: Annotated[list[str] | None, typer.Option(help="Only these scopes.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="Only with all of these tags.")] = None,
     subject: Annotated[list[str] | None, typer.Option(help="Only these subjects.")] = None,
-    include_inactive: Annotated[bool, typer.Option("--include-inactive", help="Also forgotten, superseded, ...")] = False,
+    include_inactive: Annotated[
+        bool, typer.Option("--include-inactive", help="Also forgotten, superseded, ...")
+    ] = False,
     user_id: UserId = "",
     project_id: ProjectId = "",
     agent_id: AgentId = "",
@@ -344,7 +352,9 @@ def update(
 @app.command()
 def forget(
     memory_id: Annotated[list[str] | None, typer.Argument(help="Ids (mem_...).")] = None,
-    all: Annotated[bool, typer.Option("--all", help="Everything of the named owners (with --scope, --tag: that).")] = False,
+    all: Annotated[
+        bool, typer.Option("--all", help="Everything of the named owners (with --scope, --tag: that).")
+    ] = False,
     scope: Annotated[list[str] | None, typer.Option(help="With --all: only these scopes.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="With --all: only with all of these tags.")] = None,
     reason: Annotated[str, typer.Option(help="Why; kept in the history.")] = "",
@@ -391,7 +401,14 @@ def history(
     table = Table("time", "change", "version", "actor", "reason", "content")
     for change in changes:
         after = change["after"]
-        cells = (change["time"], change["kind"], str(after["version"]), change["actor"], change["reason"], after["content"])
+        cells = (
+            change["time"],
+            change["kind"],
+            str(after["version"]),
+            change["actor"],
+            change["reason"],
+            after["content"],
+        )
         table.add_row(*(_escaped(cell) for cell in cells))
     out.print(table)
 
@@ -423,7 +440,9 @@ def _settings(**given: Any) -> Settings:
 def serve(
     data_dir: DataDir = None,
     listen: Annotated[str | None, typer.Option(help="HOST:PORT; port 0 takes a free one (env MEMSVC_LISTEN).")] = None,
-    model: Annotated[str | None, typer.Option(help="Model directory; the default model if unset (env MEMSVC_MODEL).")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Model directory; the default model if unset (env MEMSVC_MODEL).")
+    ] = None,
     latency_budget_ms: Annotated[float | None, typer.Option(help="Budget of a recall that names none.")] = None,
     worker_threads: Annotated[int | None, typer.Option(help="Calls served at once.")] = None,
     log_level: Annotated[str | None, typer.Option(help="DEBUG, INFO, WARNING or ERROR.")] = None,
@@ -524,7 +543,9 @@ def _verify_offline(settings: Settings) -> tuple[list[dict[str, str]], int]:
 
     engine = open_engine(settings)
     try:
-        problems = [{"where": p.where, "what": p.what} for p in care.verify_store(engine, settings.data_dir / SEGMENTS_DIR)]
+        problems = [
+            {"where": p.where, "what": p.what} for p in care.verify_store(engine, settings.data_dir / SEGMENTS_DIR)
+        ]
         return problems, care.stats(engine).memory_count
     finally:
         engine.close()
@@ -552,7 +573,8 @@ def reindex(
     output: Format = Output.text,
 ) -> None:
     """Re-embed everything with another model. A running server goes on serving and switches at the end; with
-    --data-dir the store is opened here (no server running). Interrupted, it resumes when started again."""
+    --data-dir the store is opened here (no server running). Interrupted, it resumes when started again.
+    """
     with _progress() as progress:
         bar = _Bar(progress)
         if data_dir is not None:

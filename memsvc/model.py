@@ -230,7 +230,8 @@ def speaker_of(memory: Memory) -> str:
 
 def embedded_text(content: str, speaker: str) -> str:
     """What is embedded and hashed for a memory: the content, behind the speaker's name where one is known (a question
-    names people; the turn itself says "I")."""
+    names people; the turn itself says "I").
+    """
     return f"{speaker}: {content}" if speaker else content
 
 
@@ -254,7 +255,8 @@ class IdMinter:
 
     def mint(self) -> str:
         """A fresh id. RFC 9562 method 3: the 12 bits after the milliseconds hold the sub-millisecond fraction,
-        and a value that would not grow is the last one plus one."""
+        and a value that would not grow is the last one plus one.
+        """
         with self._lock:
             now_us = self._clock_us()
             stamp = (now_us // 1000 << 12) | (now_us % 1000 * 4096 // 1000)

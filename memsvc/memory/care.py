@@ -24,7 +24,8 @@ from memsvc.model import RECALLABLE
 from memsvc.retrieval.embedder import Embedder
 from memsvc.retrieval.segment import OPEN_SEQ
 from memsvc.retrieval.segments import SegmentStore
-from memsvc.storage.engine import Engine, NamespaceHead, VerifyProblem
+from memsvc.storage.engine import Engine, NamespaceHead
+from memsvc.storage.engine import VerifyProblem as VerifyProblem
 
 LOG = logging.getLogger("memsvc.care")
 

@@ -108,4 +108,3 @@ def history(
             more = newest[-1].version > 1
             return events, _encode(_Token("history", memory_id, newest[-1].version)) if more else ""
     raise NotFound(f"no memory {memory_id} in the namespaces of the given owners", memory_id=memory_id)
-

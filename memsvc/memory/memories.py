@@ -28,8 +28,9 @@ from memsvc.errors import (
     NotFound,
     RequestIdReused,
 )
+from memsvc.memory import listing
 from memsvc.memory.drafts import BATCH_MAX, Draft, check_draft
-from memsvc.memory.feed import ChangeFeed
+from memsvc.memory.feed import ChangeEvent, ChangeFeed
 from memsvc.memory.owners import DEFAULT_TENANT, Owners, check, namespace_for
 from memsvc.model import (
     NEVER_US,
@@ -198,7 +199,8 @@ class Memories:
         self, memories: Sequence[Memory], still_wanted: Callable[[], bool] = lambda: True
     ) -> NDArray[np.float32]:
         """(n, dim) float32 vectors of the memories, rounded to float16 as the store keeps them: those that the
-        namespace's store holds already are taken from it, the others are embedded."""
+        namespace's store holds already are taken from it, the others are embedded.
+        """
         dim, model_id = self.embedder.dim, self.embedder.model_id
         vectors = np.zeros((len(memories), dim), np.float32)
         found = np.zeros(len(memories), np.bool_)
@@ -240,7 +242,8 @@ class Memories:
 
     def _duplicate(self, txn: WriteTxn, memory: Memory) -> Memory | None:
         """The recallable memory that says the very same: text, type, layer and subject; for events also the same
-        moment and source message, since the same words said twice are two events."""
+        moment and source message, since the same words said twice are two events.
+        """
         if memory.supersedes:
             return None
         for other in txn.by_content_hash(memory.namespace, content_hash(memory.content)):
@@ -455,6 +458,26 @@ class Memories:
         with self._engine.read() as txn:
             return _find(txn.get, namespaces, memory_id, version)
 
+    def list_page(
+        self,
+        namespaces: Sequence[Namespace],
+        condition: Filter,
+        include_inactive: bool,
+        size: int,
+        page_token: str,
+        still_wanted: Callable[[], bool] = lambda: True,
+    ) -> tuple[list[Memory], str]:
+        """See `listing.list_memories`."""
+        return listing.list_memories(
+            self._engine, namespaces, condition, include_inactive, size, page_token, self._clock_us(), still_wanted
+        )
+
+    def history(
+        self, namespaces: Sequence[Namespace], memory_id: str, size: int, page_token: str
+    ) -> tuple[list[ChangeEvent], str]:
+        """See `listing.history`."""
+        return listing.history(self._engine, namespaces, memory_id, size, page_token)
+
 
 def _find(
     get: Callable[[Namespace, str, int], Memory | None], namespaces: Sequence[Namespace], memory_id: str, version: int
@@ -481,4 +504,3 @@ def _forgettable(memory: Memory, condition: Filter) -> bool:
 
 def _heads(changes: Sequence[Applied]) -> list[tuple[Namespace, int]]:
     return list({change.memory.namespace: change.memory.sequence for change in changes}.items())
-

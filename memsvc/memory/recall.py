@@ -28,7 +28,8 @@ from memsvc.errors import DeadlineExceeded, InvalidArgument, LimitExceeded, Sequ
 from memsvc.model import NO_FILTER, RECALLABLE, Filter, Memory, Namespace, Status
 from memsvc.retrieval.embedder import Embedder
 from memsvc.retrieval.lexical import analyze_query
-from memsvc.retrieval.searcher import DecaySettings, Found, SearchQuery, Weights, search
+from memsvc.retrieval.searcher import DecaySettings, Found, SearchQuery, search
+from memsvc.retrieval.searcher import Weights as Weights
 from memsvc.retrieval.segment import Segment
 from memsvc.retrieval.segments import SegmentStore
 from memsvc.storage.engine import Engine
@@ -100,14 +101,14 @@ class Recaller:
         *,
         clock_us: Callable[[], int],
         timer_s: Callable[[], float] = time.perf_counter,
-        decay: DecaySettings = DecaySettings(),
+        decay: DecaySettings | None = None,
     ) -> None:
         self._engine = engine
         self.embedder = embedder
         self._segments = segments
         self._clock_us = clock_us
         self._timer_s = timer_s
-        self._decay = decay
+        self._decay = decay or DecaySettings()
         self._records: dict[tuple[Namespace, str, int], Memory] = {}
         self._count_lock = threading.Lock()
         self.recall_count = 0
@@ -156,7 +157,8 @@ class Recaller:
 
     def _fence(self, request: RecallRequest, segments: list[Segment]) -> None:
         """Demanded sequences must have been seen. This node applies a commit before it answers the write, so that a
-        sequence that is not there was never acknowledged by this store."""
+        sequence that is not there was never acknowledged by this store.
+        """
         if not request.min_sequences:
             return
         reached = {segment.namespace: segment.sequence for segment in segments}
@@ -186,9 +188,7 @@ class Recaller:
         degraded.append(Degraded.VECTOR_SKIPPED)
         return None
 
-    def _search_query(
-        self, request: RecallRequest, vector: NDArray[np.float32] | None, now_us: int
-    ) -> SearchQuery:
+    def _search_query(self, request: RecallRequest, vector: NDArray[np.float32] | None, now_us: int) -> SearchQuery:
         statuses = request.condition.statuses or (ALL_STATUSES if request.include_inactive else RECALLABLE)
         return SearchQuery(
             analysis=analyze_query(request.query),

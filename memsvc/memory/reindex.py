@@ -125,7 +125,9 @@ class Reindexer:
         return [memories[i] for i in np.flatnonzero(~found).tolist()]
 
     def _embed(self, namespace: Namespace, memories: list[Memory]) -> None:
-        vectors = self._embedder.embed_passages([embedded_text(m.content, speaker_of(m)) for m in memories], cancelled=self._cancelled)
+        vectors = self._embedder.embed_passages(
+            [embedded_text(m.content, speaker_of(m)) for m in memories], cancelled=self._cancelled
+        )
 
         def put(txn: WriteTxn) -> None:
             for memory, vector in zip(memories, vectors, strict=True):

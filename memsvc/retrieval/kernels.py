@@ -7,7 +7,8 @@ the segments of one recall. The other kernels keep the postings.
 
 Threading: kernels release the GIL and touch only their arguments. Columns and postings are append-only below the
 row count and block lengths that the caller captured, so that a writer may append meanwhile; the one column that
-changes in place (`end_seq`) is compared with the reader's own row count, which is its sequence, which makes the change invisible to it.
+changes in place (`end_seq`) is compared with the reader's own row count, which is its sequence: the change is
+invisible to it.
 Scratch arrays belong to one call at a time (see `segment.Scratch`).
 
 Rejected: numpy expressions (a dozen temporaries and passes over all rows per recall); numba's parallel mode (two cores
@@ -67,7 +68,8 @@ def visible(
     expire_us: NDArray[np.int64],
 ) -> bool:
     """Whether the version of a row < `row_count` stands at sequence `row_count` (row r was written by change r + 1)
-    and its status is allowed; as `model.effective_status`, a recallable one past its time counts as EXPIRED."""
+    and its status is allowed; as `model.effective_status`, a recallable one past its time counts as EXPIRED.
+    """
     if end_seq[row] <= row_count:
         return False
     effective = status[row]
@@ -79,7 +81,8 @@ def visible(
 @jit
 def heap_push(scores: NDArray[np.float64], rows: NDArray[np.int32], size: int, score: float, row: int) -> int:
     """Keeps the best `len(rows)` rows in a min-heap ordered by (score, lower row loses ties to newer); returns the
-    heap's size."""
+    heap's size.
+    """
     capacity = rows.shape[0]
     if size < capacity:
         i = size
@@ -221,7 +224,18 @@ def gather(
     on, are candidates whatever the query.
     """
     touched_count = score_postings(
-        row_count, starts, lengths, weights, exact_from, post_rows, post_tf, doc_length, mean_length, acc, exact, touched
+        row_count,
+        starts,
+        lengths,
+        weights,
+        exact_from,
+        post_rows,
+        post_tf,
+        doc_length,
+        mean_length,
+        acc,
+        exact,
+        touched,
     )
     filtered = mask.shape[0] > 0
     count = 0
@@ -475,7 +489,8 @@ def append_postings(
 ) -> int:
     """Appends one document's postings; returns the new end of the used pool, or -1 if the pool may be too small (then
     nothing was written: grow it and call again). A full block moves to the end of the pool with twice the room; the
-    old block stays as it is for readers that captured it."""
+    old block stays as it is for readers that captured it.
+    """
     needed = 0
     for i in range(terms.shape[0]):
         term = terms[i]

@@ -55,24 +55,31 @@ _STEMMERS = {
 }
 
 STOP_WORDS = frozenset(
-    """a an and are as at be been being but by can could did do does doing for from had has have having he her hers him
-    his how i if in into is it its itself just me might my of on or our ours s she should so some such t than that the
-    their theirs them then there these they this those to too us very was we were what when where which while who whom
-    whose why will with would you your yours am about ever any also d ll m re ve don didn doesn isn wasn
-    и в во не что он на я с со как а то все она так его но да ты к у же вы за бы по ее мне было вот от меня
-    του της το των τα και να με σε που για από
-    في من على إلى عن مع هذا هذه ذلك التي الذي""".split()
+    (
+        "a about also am an and any are as at be been being but by can cant could couldnt d did didn "
+        "didnt do does doesn doesnt doing don dont ever for from had has have having he her hers hes him "
+        "his how i if im in into is isn isnt it its itself ive just ll m me might my of on or our ours "
+        "re s she shes should so some such t than that thats the their theirs them then there these they "
+        "this those to too us ve very was wasn wasnt we were what whats when where which while who whom "
+        "whose why will with wont would wouldnt you your yours από για και με να που σε τα της το του "
+        "των а бы было в во вот все вы да его ее же за и к как меня мне на не но он она от по с со так "
+        "то ты у что я إلى التي الذي ذلك على عن في مع من هذا هذه"
+    ).split()
 )
 # Bigrams of function words and question forms: in every question and in half of all sentences.
 STOP_BIGRAMS = frozenset(
-    "什么 怎么 怎样 为什 多少 哪个 哪些 哪里 谁的 是谁 是什 么的 的是 是不 不是 我的 你的 他的 她的 们的 了吗 的吗 一个 这个 那个 "
-    "です ます した して ない から まで この その あの".split()
+    (
+        "あの から この した して その です ない ます まで 一个 不是 为什 么的 了吗 什么 "
+        "他的 们的 你的 哪个 哪些 哪里 多少 她的 怎么 怎样 我的 是不 是什 是谁 的吗 的是 "
+        "谁的 这个 那个 "
+    ).split()
 )
 
 
 class Analysis(msgspec.Struct, frozen=True):
     """Terms of one text: `counts` maps a term to its frequency, exact identifiers included under EXACT_PREFIX;
-    `length` is the number of word and bigram occurrences (for BM25's length normalisation)."""
+    `length` is the number of word and bigram occurrences (for BM25's length normalisation).
+    """
 
     counts: dict[str, int]
     length: int

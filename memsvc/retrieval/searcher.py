@@ -127,9 +127,7 @@ def _idf(views: list[View]) -> dict[str, float]:
     for view in views:
         for term, count in zip(view.terms, view.frequency.tolist(), strict=True):
             frequency[term] = frequency.get(term, 0) + count
-    return {
-        term: math.log(1.0 + max(total - count + 0.5, 0.5) / (count + 0.5)) for term, count in frequency.items()
-    }
+    return {term: math.log(1.0 + max(total - count + 0.5, 0.5) / (count + 0.5)) for term, count in frequency.items()}
 
 
 def _gather(view: View, query: SearchQuery, idf: dict[str, float], terms: list[str], at: int | None) -> _Gathered:

@@ -436,7 +436,8 @@ class Segment:
     def _in_graph(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         columns = self.columns
         recallable = np.isin(columns.status[rows], np.array(RECALLABLE, np.uint8))
-        return (columns.end_seq[rows] == OPEN_SEQ) & (columns.has_vector[rows] != 0) & recallable
+        wanted: NDArray[np.bool_] = (columns.end_seq[rows] == OPEN_SEQ) & (columns.has_vector[rows] != 0) & recallable
+        return wanted
 
     def drop_closed_from_graph(self) -> None:
         """After loading a graph that was saved a moment before the columns: closes what was closed in between."""

@@ -145,7 +145,11 @@ def _write(path: Path, header: _Header, arrays: list[tuple[str, NDArray[Any]]]) 
     digest = hashlib.blake2b(digest_size=16)
     encoded = msgspec.msgpack.encode(header)
     with path.open("wb") as file:
-        for part in (_PREFIX.pack(MAGIC, FORMAT, len(encoded)), encoded, *(memoryview(a).cast("B") for _, a in arrays if a.size)):
+        for part in (
+            _PREFIX.pack(MAGIC, FORMAT, len(encoded)),
+            encoded,
+            *(a.tobytes() for _, a in arrays if a.size),
+        ):
             file.write(part)
             digest.update(part)
         file.write(digest.digest())

@@ -131,9 +131,7 @@ class SegmentStore:
                 if not changes:
                     return
                 memories = txn.get_many(segment.namespace, [(c.memory_id, c.version) for c in changes])
-                befores = txn.get_many(
-                    segment.namespace, [(c.memory_id, c.before_version or 1) for c in changes]
-                )
+                befores = txn.get_many(segment.namespace, [(c.memory_id, c.before_version or 1) for c in changes])
                 vectors, found = self._stored_vectors(txn, segment.namespace, memories)
             for i, memory in enumerate(memories):
                 if memory is None:

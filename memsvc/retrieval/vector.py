@@ -97,7 +97,8 @@ class VectorIndex:
 
     def nearest(self, query: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], int]:
         """Rows of about the k best in the graph (unordered use; the kernel rescores), and the row from which on an
-        exact scan must go: (n,) int64, scan_from. Without a graph: no rows and 0."""
+        exact scan must go: (n,) int64, scan_from. Without a graph: no rows and 0.
+        """
         graph = self._graph
         if graph is None:
             return _NO_ROWS, 0

@@ -18,10 +18,9 @@ import msgspec
 
 from memsvc import __version__
 from memsvc.errors import InvalidArgument
-from memsvc.memory.care import ReindexJob, ReindexStatus, StoreStats
+from memsvc.memory.care import ReindexJob, ReindexStatus, StoreStats, VerifyProblem
 from memsvc.service.calls import answers
 from memsvc.service.convert import at_message
-from memsvc.storage.engine import VerifyProblem
 from memsvc.v1 import admin_service_pb2 as apb
 from memsvc.v1 import admin_service_pb2_grpc as rpc
 from memsvc.v1 import memory_pb2 as pb

@@ -40,8 +40,6 @@ def answers(method: F) -> F:
             LOG.debug("%s refused: %s", name, error.reason)
             status.abort(context, error)
         except Exception as error:  # the edge of the process: a bug must answer INTERNAL and be logged, whatever it is
-            if context.code() is not None:  # abort() itself ends the call by raising
-                raise
             LOG.exception("%s failed", name)
             status.abort(context, MemsvcError(f"internal error in {name}: {type(error).__name__}; see the log"))
         raise AssertionError("unreachable: abort raises")

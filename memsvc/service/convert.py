@@ -20,9 +20,9 @@ from google.protobuf.message import Message
 from memsvc.errors import InvalidArgument, UnknownField
 from memsvc.memory.drafts import Draft
 from memsvc.memory.feed import ChangeEvent
+from memsvc.memory.memories import WriteResult
 from memsvc.memory.owners import Owners
 from memsvc.memory.recall import Hit, RecallAnswer
-from memsvc.memory.memories import WriteResult
 from memsvc.model import (
     EARLIEST_TIME_US,
     NEVER_US,
@@ -65,7 +65,7 @@ def refuse_unknown(message: Message, path: str = "") -> None:
 
 def owners(message: pb.Owners) -> Owners:
     """Owner ids; an id that is set stays set even when empty, so that it can be refused."""
-    return Owners(**{name: getattr(message, name) for name in Owners.__struct_fields__ if message.HasField(name)})  # type: ignore[arg-type]
+    return Owners(**{name: getattr(message, name) for name in Owners.__struct_fields__ if message.HasField(name)})
 
 
 def _enum(kind: type[Any], value: int, field: str) -> Any:
@@ -93,7 +93,7 @@ def time_us(message: timestamp_pb2.Timestamp, field: str) -> int:
 
 
 def _span(holder: pb.Filter, name: str) -> TimeSpan:
-    if not holder.HasField(name):  # type: ignore[arg-type]
+    if not holder.HasField(name):
         return TimeSpan()
     span = getattr(holder, name)
     start = time_us(span.start_time, f"filter.{name}.start_time") if span.HasField("start_time") else EARLIEST_TIME_US
@@ -110,7 +110,7 @@ def condition(message: pb.Filter) -> Filter:
             raise InvalidArgument(f"filter.{name} holds an empty text", field=f"filter.{name}")
     bounds = {}
     for name in ("min_importance", "max_importance", "min_confidence", "max_confidence"):
-        if message.HasField(name):  # type: ignore[arg-type]
+        if message.HasField(name):
             bounds[name] = getattr(message, name)
             if not 0.0 <= bounds[name] <= 1.0:
                 raise InvalidArgument(f"filter.{name} must be from 0 to 1", field=f"filter.{name}")
@@ -314,6 +314,6 @@ class EncodedMemories:
                 cosine=found.cosine,
                 bm25=found.bm25,
             ),
-            paths=[path for path in range(1, 6) if found.paths >> path & 1],  # type: ignore[misc]
+            paths=[path for path in range(1, 6) if found.paths >> path & 1],
         )
         message.memory.MergeFromString(self.encoded(hit.memory, now_us))

@@ -18,15 +18,14 @@ import msgspec
 
 from memsvc.errors import InvalidArgument, MemsvcError, ResourceExhausted, Unavailable
 from memsvc.memory import drafts as rules
-from memsvc.memory import listing
 from memsvc.memory.feed import ChangeFeed
+from memsvc.memory.listing import page_size
 from memsvc.memory.memories import Memories, Mutation, Patch, fingerprint
 from memsvc.memory.owners import Owners, check, namespaces_for
 from memsvc.memory.recall import TOP_K_DEFAULT, Recaller, RecallRequest, Weights
 from memsvc.model import NEVER_US, NO_FILTER, MemoryType, Namespace, Scope
 from memsvc.service import convert, status
 from memsvc.service.calls import answers, check_request_id, left_s, still_wanted
-from memsvc.storage.engine import Engine
 from memsvc.v1 import memory_service_pb2 as spb
 from memsvc.v1 import memory_service_pb2_grpc as rpc
 
@@ -41,7 +40,6 @@ class MemoryServicer(rpc.MemoryServiceServicer):
 
     def __init__(
         self,
-        engine: Engine,
         memories: Memories,
         recaller: Recaller,
         feed: ChangeFeed,
@@ -51,7 +49,6 @@ class MemoryServicer(rpc.MemoryServiceServicer):
         content_max_bytes: int,
         watch_streams_max: int,
     ) -> None:
-        self._engine = engine
         self._memories = memories
         self._recaller = recaller
         self._feed = feed
@@ -129,12 +126,9 @@ class MemoryServicer(rpc.MemoryServiceServicer):
                     f"update_mask: {path!r} can't be updated; these can: {', '.join(readers)}", field="update_mask"
                 )
             fields.update(readers[path]())
-        masked = {p if p not in ("occur_time", "expire_time") else p for p in request.update_mask.paths}
         for field, _ in request.patch.ListFields():
-            if field.name not in masked:
-                raise InvalidArgument(
-                    f"patch.{field.name} is set but not in update_mask", field=f"patch.{field.name}"
-                )
+            if field.name not in request.update_mask.paths:
+                raise InvalidArgument(f"patch.{field.name} is set but not in update_mask", field=f"patch.{field.name}")
         return Patch(fields=fields)
 
     def _patch_readers(self, patch: spb.MemoryPatch) -> dict[str, Callable[[], dict[str, Any]]]:
@@ -198,10 +192,7 @@ class MemoryServicer(rpc.MemoryServiceServicer):
     def Forget(self, request: spb.ForgetRequest, context: grpc.ServicerContext) -> spb.ForgetResponse:
         """Forgets by id, or everything that matches."""
         rules.check_length(request.reason, rules.REASON_MAX_CHARS, "reason")
-        if request.all:
-            result = self._forget_all(request, context)
-        else:
-            result = self._forget_ids(request)
+        result = self._forget_all(request, context) if request.all else self._forget_ids(request)
         return spb.ForgetResponse(
             forgotten_count=result.forgotten_count,
             already_forgotten_ids=result.already_forgotten_ids,
@@ -275,8 +266,7 @@ class MemoryServicer(rpc.MemoryServiceServicer):
                 include_inactive=request.include_inactive,
                 as_of_us=convert.time_us(request.as_of, "as_of") if request.HasField("as_of") else None,
                 min_sequences={
-                    convert.namespace(m.namespace, "min_sequences.namespace"): m.sequence
-                    for m in request.min_sequences
+                    convert.namespace(m.namespace, "min_sequences.namespace"): m.sequence for m in request.min_sequences
                 },
                 budget_s=left_s(context, budget_s),
                 **({"min_score": request.min_score} if request.HasField("min_score") else {}),
@@ -298,14 +288,12 @@ class MemoryServicer(rpc.MemoryServiceServicer):
     def List(self, request: spb.ListRequest, context: grpc.ServicerContext) -> spb.ListResponse:
         """Lists memories."""
         now_us = self._clock_us()
-        page, token = listing.list_memories(
-            self._engine,
+        page, token = self._memories.list_page(
             self._named(request),
             convert.condition(request.filter),
             request.include_inactive,
-            listing.page_size(request.page_size),
+            page_size(request.page_size),
             request.page_token,
-            now_us,
             still_wanted(context),
         )
         return spb.ListResponse(
@@ -316,8 +304,8 @@ class MemoryServicer(rpc.MemoryServiceServicer):
     def History(self, request: spb.HistoryRequest, context: grpc.ServicerContext) -> spb.HistoryResponse:
         """All versions of one memory."""
         _, namespaces = self._reached(request)
-        size = listing.page_size(request.page_size)
-        events, token = listing.history(self._engine, namespaces, request.memory_id, size, request.page_token)
+        size = page_size(request.page_size)
+        events, token = self._memories.history(namespaces, request.memory_id, size, request.page_token)
         now_us = self._clock_us()
         return spb.HistoryResponse(
             changes=[convert.change_message(event, now_us) for event in events], next_page_token=token
@@ -355,9 +343,7 @@ class MemoryServicer(rpc.MemoryServiceServicer):
                 now_us = self._clock_us()
                 started = [convert.at_message(name, sequence) for name, sequence in follower.positions.items()]
                 recent = self._feed.recent(namespaces, request.recent_count, now_us) if request.recent_count else []
-                yield spb.WatchResponse(
-                    started_at=started, recent=[convert.memory_message(m, now_us) for m in recent]
-                )
+                yield spb.WatchResponse(started_at=started, recent=[convert.memory_message(m, now_us) for m in recent])
                 while context.is_active() and not self._stopping.is_set():
                     events = follower.poll(KEEP_ALIVE_S)
                     now_us = self._clock_us()
@@ -381,10 +367,8 @@ WEIGHT_MAX = 100.0
 def _weights(message: spb.RecallWeights) -> Weights:
     given = {}
     for name in ("vector", "lexical", "time", "importance", "neighbour"):
-        if message.HasField(name):  # type: ignore[arg-type]
+        if message.HasField(name):
             given[name] = getattr(message, name)
             if not 0.0 <= given[name] <= WEIGHT_MAX:
                 raise InvalidArgument(f"weights.{name} must be from 0 to {WEIGHT_MAX:g}", field=f"weights.{name}")
     return msgspec.structs.replace(_DEFAULT_WEIGHTS, **given)
-
-

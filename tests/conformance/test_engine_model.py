@@ -27,7 +27,7 @@ contents = st.sampled_from(["one", "two", "三", "four\x00", ""])
 MODELS = {"model-a": 3, "model-b": 2}
 
 
-class Fail(Exception):  # noqa: N818 - a signal of the test, not an error
+class Fail(Exception):
     """Undoes a transaction."""
 
 

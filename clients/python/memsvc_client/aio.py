@@ -120,7 +120,9 @@ class AsyncMemoryClient:
 
     search = recall
 
-    def recall_in_background(self, query: str = "", *, timeout_s: float | None = None, **options: Any) -> asyncio.Task[Recall]:
+    def recall_in_background(
+        self, query: str = "", *, timeout_s: float | None = None, **options: Any
+    ) -> asyncio.Task[Recall]:
         """Starts a recall at once; await the task to collect it."""
         return asyncio.get_running_loop().create_task(self.recall(query, timeout_s=timeout_s, **options))
 

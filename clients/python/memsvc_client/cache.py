@@ -24,13 +24,16 @@ from .requests import enum_value
 _WORD = re.compile(r"[^\W\d_]+|\d+", re.UNICODE)
 _IDENTIFIER = re.compile(r"[^\s\"'()<>{},;!?，。！？；、]*\d[^\s\"'()<>{},;!?，。！？；、]*", re.UNICODE)
 _RUN = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
-LOCAL_OPTIONS = frozenset({"top_k", "types", "layers", "tags_all", "tags_any", "subjects", "scopes", "include_inactive"})
+LOCAL_OPTIONS = frozenset(
+    {"top_k", "types", "layers", "tags_all", "tags_any", "subjects", "scopes", "include_inactive"}
+)
 STANDING = (pb.STATUS_ACTIVE, pb.STATUS_CONTESTED)
 
 
 def terms_of(text: str) -> set[str]:
     """Words, CJK bigrams and identifiers of a text, NFKC and case-folded. Every substring of two or more characters
-    of a CJK run shares a bigram with it."""
+    of a CJK run shares a bigram with it.
+    """
     folded = unicodedata.normalize("NFKC", text).casefold()
     terms = set(_IDENTIFIER.findall(folded))
     for match in _WORD.finditer(folded):

@@ -19,9 +19,9 @@ from typing import Any
 
 import grpc
 
+from . import requests
 from ._proto import memory_service_pb2 as spb
 from ._proto import memory_service_pb2_grpc as rpc
-from . import requests
 from .core import Core, PreparedRecall, credentials
 from .errors import Cancelled, ClientClosed, MemsvcClientError, from_rpc_error
 from .results import Change, ForgetResult, Memory, Recall, WriteResult
@@ -106,9 +106,7 @@ class MemoryClient:
         )
         options = self._core.channel_options()
         self._channel = (
-            grpc.insecure_channel(target, options)
-            if secure is None
-            else grpc.secure_channel(target, secure, options)
+            grpc.insecure_channel(target, options) if secure is None else grpc.secure_channel(target, secure, options)
         )
         self._stub = rpc.MemoryServiceStub(self._channel)
         self._closed = threading.Event()
@@ -152,7 +150,9 @@ class MemoryClient:
 
     search = recall
 
-    def recall_in_background(self, query: str = "", *, timeout_s: float | None = None, **options: Any) -> BackgroundRecall:
+    def recall_in_background(
+        self, query: str = "", *, timeout_s: float | None = None, **options: Any
+    ) -> BackgroundRecall:
         """Starts a recall and returns at once; collect it with `.result()`."""
         self._check_open()
         query, options = _query_of("recall_in_background", query, options)
@@ -211,7 +211,8 @@ class MemoryClient:
 
     def update(self, memory_id: str, *, etag: str = "", reason: str = "", **fields: Any) -> Memory:
         """Writes a new version with the given fields (content, type, subject, tags, metadata, importance, confidence,
-        occur_time, expire_time). With an etag, raises Aborted when the memory has changed since."""
+        occur_time, expire_time). With an etag, raises Aborted when the memory has changed since.
+        """
         request = update_request(self._core, memory_id, etag, reason, fields)
         response = self._mutate(self._stub.Update, request)
         self._core.updated(response.memory)
@@ -260,7 +261,8 @@ class MemoryClient:
 
     def list(self, *, page_size: int = 100, **options: Any) -> Iterator[Memory]:
         """All memories that pass, newest first; pages are fetched as they are needed. Options: scopes,
-        include_inactive, and `recall`'s filters."""
+        include_inactive, and `recall`'s filters.
+        """
         request = list_request(self._core, page_size, options)
         while True:
             response = self._read(self._stub.List, request)
@@ -376,9 +378,7 @@ def _query_of(call: str, query: str, options: dict[str, Any]) -> tuple[str, dict
     return query, named
 
 
-def update_request(
-    core: Core, memory_id: str, etag: str, reason: str, fields: Mapping[str, Any]
-) -> spb.UpdateRequest:
+def update_request(core: Core, memory_id: str, etag: str, reason: str, fields: Mapping[str, Any]) -> spb.UpdateRequest:
     """An UpdateRequest with a fresh request_id."""
     request = spb.UpdateRequest(
         owners=core.owners, memory_id=memory_id, etag=etag, reason=reason, request_id=requests.fresh_request_id()

@@ -16,12 +16,20 @@ from typing import Any
 
 import grpc
 
+from . import requests
 from ._proto import memory_pb2 as pb
 from ._proto import memory_service_pb2 as spb
-from . import requests
 from .breaker import CircuitBreaker
 from .cache import RecallCache, RecentMemories
-from .errors import CALLERS_FAULT, Aborted, InvalidArgument, MemsvcClientError, ResourceExhausted, Timeout, TransportError
+from .errors import (
+    CALLERS_FAULT,
+    Aborted,
+    InvalidArgument,
+    MemsvcClientError,
+    ResourceExhausted,
+    Timeout,
+    TransportError,
+)
 from .results import Recall
 
 BATCH_MAX = 1000
@@ -76,10 +84,14 @@ class Core:
         random: Callable[[], float],
     ) -> None:
         if token and not tls and not target.startswith(LOOPBACK):
-            raise InvalidArgument(f"a token must not travel to {target} in the clear: pass tls=True or root_certificates")
+            raise InvalidArgument(
+                f"a token must not travel to {target} in the clear: pass tls=True or root_certificates"
+            )
         for name, value in owners.items():
             if value == "":
-                raise InvalidArgument(f"{name} is empty; leave it out or give an id", field_violations=[(name, "empty")])
+                raise InvalidArgument(
+                    f"{name} is empty; leave it out or give an id", field_violations=[(name, "empty")]
+                )
         self.target = target
         self.owners: pb.Owners = requests.encodable(
             lambda: pb.Owners(**{name: value for name, value in owners.items() if value is not None}), "an owner id"
@@ -255,9 +267,7 @@ class Core:
 
     def retry_delay_s(self, error: MemsvcClientError, attempt: int, started_s: float) -> float | None:
         """Seconds to wait before the same mutation is tried again; None when it must not or time is up."""
-        again = isinstance(error, TransportError) or (
-            isinstance(error, Aborted) and error.reason != "ETAG_MISMATCH"
-        )
+        again = isinstance(error, TransportError) or (isinstance(error, Aborted) and error.reason != "ETAG_MISMATCH")
         again = again or (isinstance(error, ResourceExhausted) and error.retry_delay_s is not None)
         if not again:
             return None
@@ -279,7 +289,9 @@ class Core:
         """The stream that keeps caches coherent, resuming where the last one ended."""
         with self._lock:
             after = list(self._positions.values())
-        return spb.WatchRequest(owners=self.owners, after=after, recent_count=0 if after else min(self.recent_count, 100))
+        return spb.WatchRequest(
+            owners=self.owners, after=after, recent_count=0 if after else min(self.recent_count, 100)
+        )
 
     def watched(self, response: spb.WatchResponse) -> None:
         """Follows one message of the stream."""
@@ -300,7 +312,8 @@ class Core:
 
     def watch_ended(self, error: MemsvcClientError | None) -> None:
         """The stream broke: stored answers are fallbacks until it lives again. A position that the server does not
-        know means another store: what was known of the old one goes."""
+        know means another store: what was known of the old one goes.
+        """
         self._live = False
         if isinstance(error, InvalidArgument):
             with self._lock:

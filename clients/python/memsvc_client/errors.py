@@ -12,6 +12,7 @@ Rejected: passing grpc.RpcError through (callers would need grpc's vocabulary to
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import grpc
 
@@ -183,7 +184,8 @@ CALLERS_FAULT = (
 def from_rpc_error(error: grpc.RpcError) -> MemsvcClientError:
     """The typed error of a failed call (of grpc or grpc.aio)."""
     cls = BY_CODE.get(error.code(), Unknown)
-    raw = next((v for k, v in (error.trailing_metadata() or ()) if k == "grpc-status-details-bin"), b"")
+    trailing: Any = error.trailing_metadata() or ()
+    raw = next((v for k, v in trailing if k == "grpc-status-details-bin"), b"")
     details = _Details(raw if isinstance(raw, bytes) else b"")
     return cls(
         error.details() or cls.code,

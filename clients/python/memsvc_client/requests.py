@@ -24,7 +24,7 @@ from ._proto import memory_service_pb2 as spb
 from .errors import InvalidArgument
 
 ALIASES = {"text": "query", "limit": "top_k", "run_id": "session_id", "user": "user_id", "agent": "agent_id"}
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def check_names(call: str, given: Iterable[str], known: Iterable[str]) -> None:

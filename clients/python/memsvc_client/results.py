@@ -143,7 +143,7 @@ class Memory:
         return self._pb.access_count
 
     def _time(self, name: str) -> dt.datetime | None:
-        return datetime_of(getattr(self._pb, name)) if self._pb.HasField(name) else None  # type: ignore[arg-type]
+        return datetime_of(getattr(self._pb, name)) if self._pb.HasField(name) else None
 
     @property
     def create_time(self) -> dt.datetime | None:
@@ -171,10 +171,27 @@ class Memory:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, JSON-ready: times as ISO 8601."""
-        names = (
-            "memory_id version content type layer scope owner status subject tags metadata source importance "
-            "confidence supersedes superseded_by etag sequence access_count"
-        ).split()
+        names = [
+            "memory_id",
+            "version",
+            "content",
+            "type",
+            "layer",
+            "scope",
+            "owner",
+            "status",
+            "subject",
+            "tags",
+            "metadata",
+            "source",
+            "importance",
+            "confidence",
+            "supersedes",
+            "superseded_by",
+            "etag",
+            "sequence",
+            "access_count",
+        ]
         values = {name: getattr(self, name) for name in names}
         for name in ("create_time", "update_time", "occur_time", "expire_time"):
             time = self._time(name)
@@ -230,7 +247,8 @@ class Recall(Sequence[Hit]):
     @property
     def degraded(self) -> list[str]:
         """What was left out, by the client (SERVER_TIMEOUT, SERVER_UNAVAILABLE, CIRCUIT_OPEN, STALE, LOCAL_ONLY) or
-        the server (VECTOR_SKIPPED, ...); empty for a full answer."""
+        the server (VECTOR_SKIPPED, ...); empty for a full answer.
+        """
         given = self._response.degraded if self._response is not None else ()
         return self._degraded + [enum_name(spb.Degraded, "DEGRADED", d).upper() for d in given]
 
