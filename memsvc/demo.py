@@ -57,6 +57,7 @@ class ServerProcess:
         command = [sys.executable, "-m", "memsvc", "serve", "--data-dir", str(data_dir), "--listen", "127.0.0.1:0"]
         self._process = subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, text=True)  # noqa: S603
         self.address = ""
+        self.pid = self._process.pid
 
     def __enter__(self) -> ServerProcess:
         assert self._process.stdout is not None

@@ -35,6 +35,7 @@ ACTIVE, EXPIRED, CONTESTED = int(Status.ACTIVE), int(Status.EXPIRED), int(Status
 # Columns of the candidate matrix that `gather` fills and `fuse` reads.
 COSINE, BM25, EXACT = 0, 1, 2
 RAW_COLUMNS = 3
+SAMPLE_ROWS = 64
 
 # Columns of the component matrix that `fuse` fills; the first six add up to the score.
 C_VECTOR, C_LEXICAL, C_EXACT, C_TIME, C_IMPORTANCE, C_NEIGHBOUR, C_SCORE = range(7)
@@ -213,8 +214,9 @@ def gather(
     cand_rows: NDArray[np.int32],
     cand_paths: NDArray[np.int32],
     cand_raw: NDArray[np.float32],
-) -> int:
-    """Collects the candidates of one segment with all raw scores; returns how many.
+) -> tuple[int, float]:
+    """Collects the candidates of one segment with all raw scores; returns how many, and the lowest cosine met (over
+    all rows scanned, or a sample of rows beside the graph's): the zero of the vector score.
 
     `mask` (uint8 per row, or length 0 for "all") is the filter. `query` of length 0 means no vector path; otherwise
     rows >= `scan_from` are scanned exactly and `ann_rows` (from the graph) are taken for the rest. `position` must be
@@ -258,7 +260,12 @@ def gather(
         count = _add_candidate(row, path, position, cand_rows, cand_paths, count)
 
     with_vector = query.shape[0] > 0
+    lowest = np.inf
     if with_vector:
+        for i in range(SAMPLE_ROWS if scan_from > 0 else 0):
+            row = i * scan_from // SAMPLE_ROWS
+            if has_vector[row] != 0:
+                lowest = min(lowest, np.float64(dot(block[row], query)))
         vector_scores = np.empty(vector_limit, np.float64)
         vector_rows = np.empty(vector_limit, np.int32)
         size = 0
@@ -272,7 +279,9 @@ def gather(
             if has_vector[row] == 0 or (filtered and mask[row] == 0):
                 continue
             if visible(row, row_count, now_us, status_mask, end_seq, status, expire_us):
-                size = heap_push(vector_scores, vector_rows, size, dot(block[row], query), row)
+                cosine = np.float64(dot(block[row], query))
+                lowest = min(lowest, cosine)
+                size = heap_push(vector_scores, vector_rows, size, cosine, row)
         for i in range(size):
             count = _add_candidate(vector_rows[i], P_VECTOR, position, cand_rows, cand_paths, count)
 
@@ -309,20 +318,19 @@ def gather(
     for i in range(touched_count):
         acc[touched[i]] = 0.0
         exact[touched[i]] = 0
-    return count
+    return count, lowest
 
 
 @jit
-def ranges(count: int, cand_raw: NDArray[np.float32]) -> tuple[float, float, float]:
-    """Least and greatest cosine (of candidates that have one) and greatest BM25 of the first `count` candidates."""
-    low, high, bm25 = np.inf, -np.inf, 0.0
+def ranges(count: int, cand_raw: NDArray[np.float32]) -> tuple[float, float]:
+    """Greatest cosine and greatest BM25 of the first `count` candidates; -inf and 0 where there are none."""
+    high, bm25 = -np.inf, 0.0
     for i in range(count):
         cosine = np.float64(cand_raw[i, COSINE])
         if cosine > NO_COSINE:
-            low = min(low, cosine)
             high = max(high, cosine)
         bm25 = max(bm25, np.float64(cand_raw[i, BM25]))
-    return low, high, bm25
+    return high, bm25
 
 
 @jit
@@ -334,20 +342,7 @@ def decay(age_us: float, rate: float, half_life: bool) -> float:
     return 2.0**-aged if half_life else 1.0 / (1.0 + aged)
 
 
-@jit
-def _base(raw: NDArray[np.float32], scale: NDArray[np.float64]) -> tuple[float, float]:
-    """Weighted vector and lexical parts of one candidate; see `fuse` for `scale`."""
-    vector = 0.0
-    if raw[COSINE] > NO_COSINE and scale[S_COS_HIGH] > scale[S_COS_LOW]:
-        vector = (raw[COSINE] - scale[S_COS_LOW]) / (scale[S_COS_HIGH] - scale[S_COS_LOW])
-        vector = max(0.0, vector) * scale[S_VECTOR]
-    lexical = 0.0
-    if scale[S_BM25_HIGH] > 0.0:
-        lexical = raw[BM25] / scale[S_BM25_HIGH] * scale[S_LEXICAL]
-    return vector, lexical
-
-
-# Entries of `scale`: ranges over the whole recall, then weights.
+# Entries of `scale`: ranges over the whole recall, then weights, then shapes of the conversation evidence.
 (
     S_COS_LOW,
     S_COS_HIGH,
@@ -358,39 +353,106 @@ def _base(raw: NDArray[np.float32], scale: NDArray[np.float64]) -> tuple[float, 
     S_TIME,
     S_IMPORTANCE,
     S_NEIGHBOUR,
-    S_NEAR,
-    S_FAR,
+    S_BEFORE_1,
+    S_BEFORE_2,
+    S_BEFORE_3,
+    S_AFTER_1,
+    S_AFTER_2,
+    S_AFTER_3,
+    S_REPLY,
+    S_SESSION,
     S_SPEAKER,
+    S_QUESTION,
+    S_LENGTH,
+    S_VECTOR_POWER,
+    S_LEXICAL_POWER,
     S_MIN_SCORE,
-) = range(13)
-SCALE_SIZE = 13
+) = range(23)
+SCALE_SIZE = 23
+REACH = 3
+SESSION_BEST = 3
+FULL_LENGTH = 20.0  # terms; longer turns get no more of the length prior
 
 
 @jit
-def _neighbour_evidence(
-    i: int,
+def base_scores(count: int, cand_raw: NDArray[np.float32], scale: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(count, 2) weighted vector and lexical parts: each normalised to 0..1 over the recall, raised to its power
+    (which favours few strong matches over many middling ones), times its weight.
+    """
+    base = np.zeros((count, 2), np.float64)
+    span = scale[S_COS_HIGH] - scale[S_COS_LOW]
+    for i in range(count):
+        if cand_raw[i, COSINE] > NO_COSINE:
+            share = min(1.0, max(0.0, (cand_raw[i, COSINE] - scale[S_COS_LOW]) / span)) if span > 0.0 else 1.0
+            base[i, 0] = scale[S_VECTOR] * share ** scale[S_VECTOR_POWER]
+        if scale[S_BM25_HIGH] > 0.0:
+            base[i, 1] = scale[S_LEXICAL] * (cand_raw[i, BM25] / scale[S_BM25_HIGH]) ** scale[S_LEXICAL_POWER]
+    return base
+
+
+@jit
+def session_scores(
+    count: int, cand_rows: NDArray[np.int32], session: NDArray[np.int32], base: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(count,) mean of the SESSION_BEST best base scores among the candidates of each candidate's session; 0 outside
+    of sessions. An open-addressing table maps session numbers to slots.
+    """
+    size = 2
+    while size < 2 * count + 2:
+        size *= 2
+    keys = np.full(size, -1, np.int32)
+    best = np.zeros((size, SESSION_BEST), np.float64)
+    members = np.zeros(size, np.int32)
+    slots = np.full(count, -1, np.int32)
+    for i in range(count):
+        key = session[cand_rows[i]]
+        if key < 0:
+            continue
+        slot = (key * 40503) % size
+        while keys[slot] != -1 and keys[slot] != key:
+            slot = (slot + 1) % size
+        keys[slot] = key
+        slots[i] = slot
+        members[slot] += 1
+        score = base[i, 0] + base[i, 1]
+        for j in range(SESSION_BEST):
+            if score > best[slot, j]:
+                score, best[slot, j] = best[slot, j], score
+    scores = np.zeros(count, np.float64)
+    for i in range(count):
+        if slots[i] >= 0:
+            scores[i] = best[slots[i]].sum() / min(members[slots[i]], SESSION_BEST)
+    return scores
+
+
+@jit
+def beside_scores(
     row: int,
-    cand_raw: NDArray[np.float32],
+    row_count: int,
     position: NDArray[np.int32],
     prev_row: NDArray[np.int32],
     next_row: NDArray[np.int32],
+    is_question: NDArray[np.uint8],
+    base: NDArray[np.float64],
     scale: NDArray[np.float64],
-    row_count: int,
 ) -> float:
-    """Sum over both sides of near * score(one step away) + far * score(two steps away), among candidates."""
+    """Evidence of the up to REACH turns before and after a row, each times its weight; a reply to a question counts
+    its question once more.
+    """
     total = 0.0
     for direction in range(2):
         other = row
-        weight = scale[S_NEAR]
-        for _ in range(2):
+        for step in range(REACH):
             other = prev_row[other] if direction == 0 else next_row[other]
             if other < 0 or other >= row_count:
                 break
             at = position[other]
-            if at >= 0:
-                vector, lexical = _base(cand_raw[at], scale)
-                total += weight * (vector + lexical)
-            weight = scale[S_FAR]
+            if at < 0:
+                continue
+            score = base[at, 0] + base[at, 1]
+            total += score * scale[(S_BEFORE_1 if direction == 0 else S_AFTER_1) + step]
+            if direction == 0 and step == 0 and is_question[other] != 0:
+                total += score * scale[S_REPLY]
     return total
 
 
@@ -409,6 +471,9 @@ def fuse(
     confidence: NDArray[np.float64],
     speaker: NDArray[np.int32],
     named_speaker: int,
+    session: NDArray[np.int32],
+    is_question: NDArray[np.uint8],
+    doc_length: NDArray[np.float32],
     prev_row: NDArray[np.int32],
     next_row: NDArray[np.int32],
     scale: NDArray[np.float64],
@@ -424,25 +489,31 @@ def fuse(
     """
     top_k = out_index.shape[0]
     components = np.empty((count, COMPONENT_COLUMNS), np.float64)
+    base = base_scores(count, cand_raw, scale)
+    conversation = scale[S_NEIGHBOUR] > 0.0
+    sessions = session_scores(count, cand_rows, session, base) if conversation else base[:, 0]
     for i in range(count):
         row = cand_rows[i]
-        vector, lexical = _base(cand_raw[i], scale)
         exact = scale[S_EXACT] * cand_raw[i, EXACT]
         time = scale[S_TIME] * decay(np.float64(now_us - occur_us[row]), rates[layer[row]], half_life)
         prior = scale[S_IMPORTANCE] * importance[row] * confidence[row]
         beside = 0.0
-        if scale[S_NEIGHBOUR] > 0.0:
-            beside = _neighbour_evidence(i, row, cand_raw, position, prev_row, next_row, scale, row_count)
-            if named_speaker >= 0 and speaker[row] == named_speaker:
-                beside += scale[S_SPEAKER]
-            beside *= scale[S_NEIGHBOUR]
-        components[i, C_VECTOR] = vector
-        components[i, C_LEXICAL] = lexical
+        if conversation and session[row] >= 0:
+            beside = beside_scores(row, row_count, position, prev_row, next_row, is_question, base, scale)
+            beside += scale[S_SESSION] * sessions[i]
+            beside += scale[S_LENGTH] * min(doc_length[row], FULL_LENGTH) / FULL_LENGTH
+            if is_question[row] == 0:
+                beside += scale[S_QUESTION]
+        if conversation and named_speaker >= 0 and speaker[row] == named_speaker:
+            beside += scale[S_SPEAKER]
+        beside *= scale[S_NEIGHBOUR]
+        components[i, C_VECTOR] = base[i, 0]
+        components[i, C_LEXICAL] = base[i, 1]
         components[i, C_EXACT] = exact
         components[i, C_TIME] = time
         components[i, C_IMPORTANCE] = prior
         components[i, C_NEIGHBOUR] = beside
-        components[i, C_SCORE] = vector + lexical + exact + time + prior + beside
+        components[i, C_SCORE] = base[i, 0] + base[i, 1] + exact + time + prior + beside
     size = 0
     for i in range(count):
         if components[i, C_SCORE] < scale[S_MIN_SCORE]:

@@ -28,22 +28,41 @@ LEXICAL_CANDIDATES = 64
 RECENT_CANDIDATES = 8
 RECENT_WINDOW_ROWS = 64
 EXACT_SCAN_ROWS = 20_000  # a filter that leaves fewer rows is scanned exactly; see bench.latency
-NEIGHBOUR_REACH = 2
+ALL_ROWS = 1024  # a conversation up to this long is scored whole: its sessions and neighbours are complete
 RACE_TRIES = 3
 
 
 class Weights(msgspec.Struct, frozen=True):
-    """How much each component counts. Chosen on LoCoMo dev and CMRC dev (bench.quality)."""
+    """How much each component counts. Chosen on LoCoMo dev by coordinate descent, checked by leaving out one
+    conversation at a time (bench.quality).
+    """
 
-    vector: float = 0.6
-    lexical: float = 0.4
-    exact: float = 1.0
+    vector: float = 0.45
+    lexical: float = 0.55
+    exact: float = 4.0  # more than all other components together can reach: an identifier always wins
     time: float = 0.02
     importance: float = 0.02
     neighbour: float = 1.0
-    near: float = 0.25
-    far: float = 0.12
-    speaker: float = 0.05
+
+
+class ConversationWeights(msgspec.Struct, frozen=True):
+    """Evidence for turns of a session, inside the neighbour component: base scores of the turns before and after
+    (1, 2 and 3 away), of a question that the turn replies to, the mean of the session's best; priors for the named
+    speaker, for turns that are not questions, and for length.
+    """
+
+    before: tuple[float, float, float] = (0.2, 0.2, 0.1)
+    after: tuple[float, float, float] = (0.25, 0.2, 0.1)
+    reply: float = 0.1
+    session: float = 0.5
+    speaker: float = 0.4
+    statement: float = 0.1
+    length: float = 0.1
+
+
+CONVERSATION = ConversationWeights()
+VECTOR_POWER = 3.0
+LEXICAL_POWER = 1.3
 
 
 class DecaySettings(msgspec.Struct, frozen=True):
@@ -84,12 +103,13 @@ class Found(msgspec.Struct):
 class _Gathered:
     """Candidates of one segment between the two kernels."""
 
-    __slots__ = ("count", "scratch", "view")
+    __slots__ = ("count", "lowest", "scratch", "view")
 
-    def __init__(self, view: View, scratch: Scratch, count: int) -> None:
+    def __init__(self, view: View, scratch: Scratch, count: int, lowest: float) -> None:
         self.view = view
         self.scratch = scratch
         self.count = count
+        self.lowest = lowest
 
 
 def search(segments: list[tuple[Segment, int | None]], query: SearchQuery) -> tuple[list[Found], list[int]]:
@@ -147,7 +167,9 @@ def _gather(view: View, query: SearchQuery, idf: dict[str, float], terms: list[s
     with_links = query.weights.neighbour > 0.0 and bool(segment.sessions)
     scratch = segment.borrow_scratch(rows)
     limit = max(query.top_k * 2, VECTOR_CANDIDATES)
-    count = k.gather(
+    if with_links and rows <= ALL_ROWS:
+        limit = max(limit, rows)
+    count, lowest = k.gather(
         rows,
         query.now_us,
         sum(1 << status for status in query.statuses),
@@ -175,7 +197,7 @@ def _gather(view: View, query: SearchQuery, idf: dict[str, float], terms: list[s
         limit,
         max(query.top_k, RECENT_CANDIDATES) if recent_all else RECENT_CANDIDATES,
         0 if recent_all else max(0, rows - RECENT_WINDOW_ROWS),
-        NEIGHBOUR_REACH if with_links else 0,
+        k.REACH if with_links else 0,
         scratch.acc,
         scratch.exact,
         scratch.touched,
@@ -184,7 +206,7 @@ def _gather(view: View, query: SearchQuery, idf: dict[str, float], terms: list[s
         scratch.paths,
         scratch.raw,
     )
-    return _Gathered(view, scratch, count)
+    return _Gathered(view, scratch, count, lowest)
 
 
 def _vector_rows(
@@ -218,17 +240,34 @@ def _scale(gathered: list[_Gathered], query: SearchQuery) -> NDArray[np.float64]
     """Ranges over all candidates, and weights: the `scale` of `fuse`."""
     low, high, bm25 = math.inf, -math.inf, 0.0
     for part in gathered:
+        low = min(low, part.lowest)
         if part.count:
-            part_low, part_high, part_bm25 = k.ranges(part.count, part.scratch.raw)
-            low, high, bm25 = min(low, part_low), max(high, part_high), max(bm25, part_bm25)
-    weights = query.weights
-    scale = np.empty(k.SCALE_SIZE, np.float64)
-    scale[k.S_COS_LOW], scale[k.S_COS_HIGH], scale[k.S_BM25_HIGH] = low, high, bm25
-    scale[k.S_VECTOR], scale[k.S_LEXICAL], scale[k.S_EXACT] = weights.vector, weights.lexical, weights.exact
-    scale[k.S_TIME], scale[k.S_IMPORTANCE] = weights.time, weights.importance
-    scale[k.S_NEIGHBOUR], scale[k.S_NEAR], scale[k.S_FAR] = weights.neighbour, weights.near, weights.far
-    scale[k.S_SPEAKER], scale[k.S_MIN_SCORE] = weights.speaker, query.min_score
-    return scale
+            part_high, part_bm25 = k.ranges(part.count, part.scratch.raw)
+            high, bm25 = max(high, part_high), max(bm25, part_bm25)
+    weights, turns = query.weights, CONVERSATION
+    return np.array(
+        (
+            low,
+            high,
+            bm25,
+            weights.vector,
+            weights.lexical,
+            weights.exact,
+            weights.time,
+            weights.importance,
+            weights.neighbour,
+            *turns.before,
+            *turns.after,
+            turns.reply,
+            turns.session,
+            turns.speaker,
+            turns.statement,
+            turns.length,
+            VECTOR_POWER,
+            LEXICAL_POWER,
+            query.min_score,
+        )
+    )
 
 
 def _fuse(part: _Gathered, query: SearchQuery, scale: NDArray[np.float64]) -> list[Found]:
@@ -250,6 +289,9 @@ def _fuse(part: _Gathered, query: SearchQuery, scale: NDArray[np.float64]) -> li
         columns.confidence,
         columns.speaker,
         segment.named_speaker(view.terms) if segment.speakers else NO_ROW,
+        columns.session,
+        columns.is_question,
+        columns.doc_length,
         columns.prev_row,
         columns.next_row,
         scale,

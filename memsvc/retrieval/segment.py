@@ -40,6 +40,7 @@ from memsvc.retrieval.vector import VectorIndex
 
 OPEN_SEQ = 2**62  # end_seq of a version that still stands
 NO_ROW = -1
+QUESTION_MARKS = ("?", "？")
 CANDIDATE_LIMIT = 4096  # 3 lists of at most 300, each with up to 4 neighbours, fit
 SCRATCH_SLACK_ROWS = 1024
 SCRATCH_KEPT = 4
@@ -59,6 +60,8 @@ COLUMNS: dict[str, Any] = {
     "confidence": np.float64,
     "doc_length": np.float32,
     "speaker": np.int32,
+    "session": np.int32,
+    "is_question": np.uint8,
     "prev_row": np.int32,
     "next_row": np.int32,
 }
@@ -83,6 +86,8 @@ class Columns:
     confidence: NDArray[np.float64]
     doc_length: NDArray[np.float32]
     speaker: NDArray[np.int32]
+    session: NDArray[np.int32]
+    is_question: NDArray[np.uint8]
     prev_row: NDArray[np.int32]
     next_row: NDArray[np.int32]
     ids: NDArray[np.uint8]  # (rows, 16)
@@ -234,6 +239,7 @@ class Segment:
         self.keywords: dict[tuple[str, str], RowList] = {}
         self.row_of: dict[bytes, int] = {}
         self.sessions: dict[str, list[tuple[int, int]]] = {}
+        self.session_numbers: dict[str, int] = {}
         self.speakers: dict[str, int] = {}
         self.speaker_terms: dict[str, set[int]] = {}
         self.document_count = 0
@@ -303,12 +309,18 @@ class Segment:
         columns.confidence[row] = memory.confidence
         columns.doc_length[row] = analysis.length
         columns.speaker[row] = self.speaker_id(speaker_of(memory))
+        columns.session[row] = self.session_id(memory.source.session_id)
+        columns.is_question[row] = memory.content.rstrip().endswith(QUESTION_MARKS)
         columns.prev_row[row] = NO_ROW
         columns.next_row[row] = NO_ROW
         columns.ids[row] = np.frombuffer(raw_id, np.uint8)
         if vector is not None:
             self.vectors.block[row] = vector
             columns.has_vector[row] = 1
+
+    def session_id(self, name: str) -> int:
+        """Number of a session, a new one if needed; NO_ROW for the empty name."""
+        return self.session_numbers.setdefault(name, len(self.session_numbers)) if name else NO_ROW
 
     def speaker_id(self, name: str) -> int:
         """Number of a speaker's name, a new one if needed; NO_ROW for the empty name."""

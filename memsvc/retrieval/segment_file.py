@@ -53,6 +53,7 @@ class _Header(msgspec.Struct):
     vocabulary: list[str]
     keywords: list[tuple[str, str, int]]  # kind, text, number of rows
     speakers: list[str]
+    session_numbers: list[str]
     sessions: list[tuple[str, int]]  # id, number of rows
 
 
@@ -127,6 +128,7 @@ def _captured(segment: Segment, graph_rows: int) -> tuple[_Header, list[tuple[st
             list(postings.vocabulary),
             [(kind, text, len(rl)) for kind, text, rl in lists],
             list(segment.speakers),
+            list(segment.session_numbers),
             [(name, len(order)) for name, order in sessions],
         )
         block = segment.vectors.block
@@ -220,6 +222,8 @@ def _rebuilt(header: _Header, arrays: dict[str, NDArray[Any]], namespace: Namesp
         order = arrays["session_rows"][start : start + count]
         start += count
         segment.sessions[name] = list(zip(segment.columns.occur_us[order].tolist(), order.tolist(), strict=True))
+    for name in header.session_numbers:
+        segment.session_id(name)
     for name in header.speakers:
         segment.speaker_id(name)
     ids = arrays["ids"].tobytes()

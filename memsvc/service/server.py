@@ -10,6 +10,7 @@ hop to a thread), binding `0.0.0.0` without TLS (refused here).
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -64,7 +65,9 @@ class GrpcServer:
         self._pool = ThreadPoolExecutor(worker_threads, thread_name_prefix="call")
         self._watch_pool = ThreadPoolExecutor(watch_streams_max + WATCH_POOL_SLACK, thread_name_prefix="watch")
         self._server = grpc.server(self._pool, options=list(SERVER_OPTIONS))
-        type(memory).Watch.experimental_thread_pool = self._watch_pool  # type: ignore[attr-defined]
+        watch = functools.partial(memory.Watch)  # an object of this server's own: gRPC reads the pool from it
+        watch.experimental_thread_pool = self._watch_pool  # type: ignore[attr-defined]
+        memory.Watch = watch  # type: ignore[method-assign]
         memory_service_pb2_grpc.add_MemoryServiceServicer_to_server(memory, self._server)
         admin_service_pb2_grpc.add_AdminServiceServicer_to_server(admin, self._server)
         self._health = health.HealthServicer()

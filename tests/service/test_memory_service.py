@@ -19,7 +19,25 @@ from memsvc.v1 import memory_pb2 as pb
 from memsvc.v1 import memory_service_pb2 as spb
 from memsvc.v1 import memory_service_pb2_grpc as rpc
 
-HOSTILE = ["a", "a/b", "a%2Fb", "%", "_", ".", "..", "a\n", "a\x00", "\x00", "😀", "é", "e\u0301", "A", "a ", "*", "a:b"]
+HOSTILE = [
+    "a",
+    "a/b",
+    "a%2Fb",
+    "%",
+    "_",
+    ".",
+    "..",
+    "a\n",
+    "a\x00",
+    "\x00",
+    "😀",
+    "é",
+    "e\u0301",
+    "A",
+    "a ",
+    "*",
+    "a:b",
+]
 CODE = grpc.StatusCode
 
 
@@ -409,7 +427,16 @@ def test_bad_ids_tokens_and_request_ids_are_refused(stub, owners):
 
 @pytest.mark.parametrize(
     "text",
-    ["nul\x00inside", "😀👩‍👩‍👧‍👦", "\u202eright to left", "a|b`c\"d'e\\f/g", "x" * 65_536, "\ufeffbom", "あ" * 20_000, "\r\n.\r\n"],
+    [
+        "nul\x00inside",
+        "😀👩‍👩‍👧‍👦",
+        "\u202eright to left",
+        "a|b`c\"d'e\\f/g",
+        "x" * 65_536,
+        "\ufeffbom",
+        "あ" * 20_000,
+        "\r\n.\r\n",
+    ],
 )
 def test_odd_texts_come_back_as_they_were(stub, remember, recall, owners, text):
     written = remember(owners, text).memory_id
