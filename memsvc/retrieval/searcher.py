@@ -23,13 +23,13 @@ from memsvc.retrieval import kernels as k
 from memsvc.retrieval.lexical import EXACT_PREFIX, Analysis
 from memsvc.retrieval.segment import NO_ROW, Scratch, Segment, View
 
-VECTOR_CANDIDATES = 64
-LEXICAL_CANDIDATES = 64
+VECTOR_CANDIDATES = 48
 RECENT_CANDIDATES = 8
 RECENT_WINDOW_ROWS = 64
 EXACT_SCAN_ROWS = 20_000  # a filter that leaves fewer rows is scanned exactly; see bench.latency
 ALL_ROWS = 1024  # a conversation up to this long is scored whole: its sessions and neighbours are complete
 RACE_TRIES = 3
+NEGLIGIBLE_SHARE = 0.01
 
 
 class Weights(msgspec.Struct, frozen=True):
@@ -160,9 +160,7 @@ def _gather(view: View, query: SearchQuery, idf: dict[str, float], terms: list[s
             break
         view = View(segment, terms)  # a version was closed meanwhile: the graph may lack what the view still shows
     columns = view.columns
-    counts = query.analysis.counts
-    weights = np.array([idf[term] * counts[term] for term in view.terms], np.float32)
-    exact_from = sum(1 for term in view.terms if not _is_exact(term))
+    starts, lengths, weights, exact_from = _query_postings(view, query, idf)
     recent_all = vector.shape[0] == 0 or mask.shape[0] > 0
     with_links = query.weights.neighbour > 0.0 and bool(segment.sessions)
     scratch = segment.borrow_scratch(rows)
@@ -183,8 +181,8 @@ def _gather(view: View, query: SearchQuery, idf: dict[str, float], terms: list[s
         vector,
         scan_from,
         ann_rows,
-        view.starts,
-        view.lengths,
+        starts,
+        lengths,
         weights,
         exact_from,
         view.post_rows,
@@ -207,6 +205,25 @@ def _gather(view: View, query: SearchQuery, idf: dict[str, float], terms: list[s
         scratch.raw,
     )
     return _Gathered(view, scratch, count, lowest)
+
+
+def _query_postings(
+    view: View, query: SearchQuery, idf: dict[str, float]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], int]:
+    """Posting blocks and weights of the query's terms, words first, and where the identifiers begin.
+
+    A word that is in nearly every memory weighs nearly nothing and costs the most: it is left out when a rarer term
+    of the query outweighs it a hundred times (scores then differ by less than a percent).
+    """
+    counts = query.analysis.counts
+    weights = np.array([idf[term] * counts[term] for term in view.terms], np.float32)
+    exact_from = sum(1 for term in view.terms if not _is_exact(term))
+    if weights.shape[0] > 1:
+        kept = weights >= NEGLIGIBLE_SHARE * weights.max()
+        kept[exact_from:] = True
+        if not kept.all():
+            return view.starts[kept], view.lengths[kept], weights[kept], int(np.count_nonzero(kept[:exact_from]))
+    return view.starts, view.lengths, weights, exact_from
 
 
 def _vector_rows(

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from memsvc.locks import SharedLock
 
 GRAPH_FROM_ROWS = 4096  # exact scan is faster below; measured by bench.latency --crossover
-GRAPH_M = 16  # links per node; recall@10 against exact >= 0.98 at 100k rows with EF_SEARCH (bench.latency)
-EF_CONSTRUCTION = 120
-EF_SEARCH = 96
+GRAPH_M = 24  # links per node; recall@10 against exact >= 0.98 at 100k rows with EF_SEARCH (bench.latency)
+EF_CONSTRUCTION = 160
+EF_SEARCH = 80
 INSERT_CHUNK_ROWS = 8
 
 

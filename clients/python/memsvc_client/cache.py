@@ -90,7 +90,7 @@ class RecentMemories:
         self._lock = threading.Lock()
         self._memories: OrderedDict[str, pb.Memory] = OrderedDict()  # oldest first
         self._terms: dict[str, set[str]] = {}
-        self._gone: OrderedDict[str, None] = OrderedDict()
+        self._gone: OrderedDict[str, int] = OrderedDict()  # the version that stopped it
 
     def replace_all(self, memories: Iterable[pb.Memory]) -> None:
         """What a fresh Watch says, newest first."""
@@ -107,10 +107,12 @@ class RecentMemories:
             known = self._memories.get(key)
             if known is not None and known.version > memory.version:
                 return
+            if self._gone.get(key, 0) > memory.version:
+                return
             self._memories.pop(key, None)
             self._terms.pop(key, None)
             if memory.status not in STANDING:
-                self._gone[key] = None
+                self._gone[key] = memory.version
                 if len(self._gone) > 4 * self._count + 256:
                     self._gone.popitem(last=False)
                 return

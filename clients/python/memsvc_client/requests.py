@@ -225,6 +225,7 @@ def recall_request(owners: pb.Owners, query: str, options: Mapping[str, Any]) ->
         request: spb.RecallRequest = encodable(lambda: spb.RecallRequest(owners=owners, query=query), "the query")
         return request
     check_names("recall", options, RECALL_NAMES)
+    check_names("recall weights", options.get("weights") or (), _WEIGHTS)
     request = encodable(lambda: _recall_request(owners, query, options), "the recall")
     return request
 
@@ -243,7 +244,6 @@ def _recall_request(owners: pb.Owners, query: str, options: Mapping[str, Any]) -
     if options.get("min_score") is not None:
         request.min_score = options["min_score"]
     if options.get("weights"):
-        check_names("recall weights", options["weights"], _WEIGHTS)
         request.weights.SetInParent()
         for name, value in options["weights"].items():
             setattr(request.weights, name, value)

@@ -1,0 +1,36 @@
+"""What the package exports is there, documented, and complete."""
+
+from __future__ import annotations
+
+import inspect
+
+import memsvc_client
+from memsvc_client import AsyncMemoryClient, MemoryClient, errors
+
+CALLS = ["write", "add", "recall", "search", "get", "list", "get_all", "update", "delete", "forget", "history", "watch"]
+
+
+def test_every_exported_name_exists_and_has_a_docstring():
+    assert sorted(memsvc_client.__all__) == list(memsvc_client.__all__)
+    for name in memsvc_client.__all__:
+        assert inspect.getdoc(getattr(memsvc_client, name)), name
+
+
+def test_every_error_class_is_exported():
+    named = {n for n, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, errors.MemsvcClientError)}
+    assert named <= set(memsvc_client.__all__)
+
+
+def test_both_clients_have_the_same_calls_with_the_names_people_know():
+    def public(cls: type) -> set[str]:
+        return {name for name in dir(cls) if not name.startswith("_")}
+
+    assert public(MemoryClient) == public(AsyncMemoryClient)
+    assert set(CALLS) <= public(MemoryClient)
+
+
+def test_both_clients_take_the_same_arguments():
+    for name in ("__init__", "recall", "write", "update", "forget", "forget_all", "get", "list", "history"):
+        one, two = (inspect.signature(getattr(cls, name)) for cls in (MemoryClient, AsyncMemoryClient))
+        assert list(one.parameters) == list(two.parameters), name
+        assert [p.default for p in one.parameters.values()] == [p.default for p in two.parameters.values()]
