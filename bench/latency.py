@@ -157,7 +157,7 @@ def measure(sizes: list[int], count: int, small: bool) -> dict[str, Any]:
         for rows in sizes:
             result["sizes"].append(at_size(rows, base, model_id, echo, count))
     result["many"] = many_namespaces(base, model_id, *((5, 50, 50) if small else (200, 500, count)))
-    vectors = common.synthetic_vectors(max(sizes), base)
+    vectors = common.synthetic_vectors(max(*sizes, GRAPH_FROM_ROWS), base)
     result["graph"] = recall_quality(vectors, common.synthetic_vectors(50, base, seed=9))
     result["bench_resident_mb"] = round(resident_size_bytes() / 2**20)
     return result

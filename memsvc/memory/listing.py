@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from memsvc.errors import InvalidArgument, NotFound
+from memsvc.errors import Cancelled, InvalidArgument, NotFound
 from memsvc.memory.drafts import check_memory_id
 from memsvc.memory.feed import ChangeEvent, change_events
 from memsvc.model import RECALLABLE, Filter, Memory, Namespace, Status, effective_status
@@ -74,7 +74,7 @@ def list_memories(
         scans = [txn.scan(namespace, after_id=after_id, reverse=True) for namespace in namespaces]
         for seen, memory in enumerate(heapq.merge(*scans, key=lambda m: m.memory_id, reverse=True)):
             if seen % STOP_CHECK_ROWS == STOP_CHECK_ROWS - 1 and not still_wanted():
-                break
+                raise Cancelled("the caller is gone")
             if not _wanted(memory, condition, include_inactive, now_us):
                 continue
             if len(page) == size:

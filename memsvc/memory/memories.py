@@ -21,12 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsvc.errors import (
+    Cancelled,
     EtagMismatch,
     InvalidArgument,
     MemsvcError,
     NotActive,
     NotFound,
     RequestIdReused,
+    Unavailable,
 )
 from memsvc.memory import listing
 from memsvc.memory.drafts import BATCH_MAX, Draft, check_draft
@@ -51,7 +53,7 @@ from memsvc.model import (
 )
 from memsvc.retrieval.embedder import Embedder
 from memsvc.retrieval.segments import Applied, SegmentStore, vector_hash
-from memsvc.storage.engine import Engine, StoredAnswer, WriteTxn
+from memsvc.storage.engine import Engine, ReadTxn, StoredAnswer, WriteTxn
 
 T = TypeVar("T")
 
@@ -156,11 +158,13 @@ class Memories:
             check_draft(draft, self._content_max_bytes, at)
             namespaces.append(namespace_for(owners, draft.scope))
         now_us = self._clock_us()
+        model_id = self.embedder.model_id
         memories = [self._new_memory(d, ns, now_us) for d, ns in zip(drafts, namespaces, strict=True)]
         vectors = self.vectors_for(memories, still_wanted)
 
         def store(txn: WriteTxn) -> _Committed[list[WriteResult]]:
             changes: list[Applied] = []
+            self._check_model(model_id)
             results = [
                 self._store_one(txn, memory, vector, mutation, changes)
                 for memory, vector in zip(memories, vectors, strict=True)
@@ -168,6 +172,11 @@ class Memories:
             return _Committed(results, changes)
 
         return self._mutate(owners, mutation, list[WriteResult], store)
+
+    def _check_model(self, model_id: str) -> None:
+        """Inside a transaction: raises Unavailable when the store moved to another model since vectors were made."""
+        if self.embedder.model_id != model_id:
+            raise Unavailable("the embedding model was switched meanwhile; try again with the same request_id")
 
     def _new_memory(self, draft: Draft, namespace: Namespace, now_us: int) -> Memory:
         kind = draft.type or MemoryType.FACT
@@ -307,14 +316,9 @@ class Memories:
         def run(txn: WriteTxn) -> _Committed[T]:
             if not mutation.request_id:
                 return operation(txn)
-            known = txn.answer(tenant, mutation.request_id)
-            if known is not None and known.time_us > now_us - self._answer_retention_us:
-                if known.fingerprint != mutation.fingerprint:
-                    raise RequestIdReused(
-                        "request_id was used for another request; make a fresh UUID for each mutation",
-                        field="request_id",
-                    )
-                return _Committed(msgspec.msgpack.decode(known.answer, type=result_type), [])
+            first = self._first_answer(txn, tenant, mutation, result_type, now_us)
+            if first is not None:
+                return _Committed(first, [])
             committed = operation(txn)
             answer = msgspec.msgpack.encode(committed.result)
             txn.put_answer(tenant, mutation.request_id, StoredAnswer(mutation.fingerprint, answer, now_us))
@@ -322,6 +326,19 @@ class Memories:
             return committed
 
         return self._engine.write(run, on_commit=self._follow).result
+
+    def _first_answer(
+        self, txn: ReadTxn, tenant: str, mutation: Mutation, result_type: type[T], now_us: int
+    ) -> T | None:
+        """The stored answer of this request_id, if there is one. Raises RequestIdReused for another request's."""
+        known = txn.answer(tenant, mutation.request_id) if mutation.request_id else None
+        if known is None or known.time_us <= now_us - self._answer_retention_us:
+            return None
+        if known.fingerprint != mutation.fingerprint:
+            raise RequestIdReused(
+                "request_id was used for another request; make a fresh UUID for each mutation", field="request_id"
+            )
+        return msgspec.msgpack.decode(known.answer, type=result_type)
 
     def _follow(self, committed: _Committed[Any]) -> None:
         self._segments.applied(committed.changes)
@@ -342,7 +359,7 @@ class Memories:
         """Writes a new version with the patch's fields. Raises NotFound, NotActive, EtagMismatch."""
         now_us = self._clock_us()
         current = self.get(namespaces, memory_id, 0)
-        vector = None
+        model_id, vector = self.embedder.model_id, None
         planned = msgspec.structs.replace(current, **patch.fields)
         if vector_hash(planned) != vector_hash(current):
             vector = self.vectors_for([planned])[0]
@@ -362,6 +379,7 @@ class Memories:
             )
             changes: list[Applied] = []
             same_text = vector_hash(updated) == vector_hash(planned)
+            self._check_model(model_id)
             fresh = vector if same_text else None
             stored = self._put(txn, updated, fresh, ChangeKind.UPDATED, mutation, reason, changes, before=before)
             return _Committed(stored, changes)
@@ -416,6 +434,10 @@ class Memories:
         count = 0
         at: dict[Namespace, int] = {}
         with self._engine.read() as txn:
+            tenant = owners.tenant or DEFAULT_TENANT
+            first = self._first_answer(txn, tenant, mutation, ForgetResult, self._clock_us())
+            if first is not None:
+                return first  # a replay must not forget what was written since
             pending = [
                 (namespace, memory.memory_id)
                 for namespace in namespaces
@@ -427,7 +449,7 @@ class Memories:
         try:
             for chunk in chunks:
                 if not still_wanted():
-                    raise MemsvcError("the caller is gone")
+                    raise Cancelled("the caller is gone")
                 done = self._engine.write(
                     lambda txn, chunk=chunk: self._forget_chunk(txn, chunk, condition, silent, reason),  # type: ignore[misc]
                     on_commit=self._follow,

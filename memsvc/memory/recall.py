@@ -147,7 +147,7 @@ class Recaller:
         segments = []
         for namespace in request.namespaces:
             if not self._segments.is_loaded(namespace) and self._timer_s() - started > request.budget_s:
-                if Degraded.NAMESPACES_SKIPPED not in degraded:
+                if Degraded.NAMESPACES_SKIPPED not in degraded and self._segments.exists(namespace):
                     degraded.append(Degraded.NAMESPACES_SKIPPED)
                 continue
             segment = self._segments.get(namespace)

@@ -102,6 +102,11 @@ class SegmentStore:
                 self._wake.set()
         return segment
 
+    def exists(self, namespace: Namespace) -> bool:
+        """Whether the namespace was ever written."""
+        with self._engine.read() as txn:
+            return txn.head(namespace) is not None
+
     def is_loaded(self, namespace: Namespace) -> bool:
         """Whether `get` would answer without loading."""
         return namespace in self._segments

@@ -205,6 +205,18 @@ def test_forget_all_counts_truly_and_leaves_others_alone(stub, recall, remember,
     assert len(ids(recall(other, "note"))) == 1
 
 
+def test_forget_all_replayed_spares_what_was_written_since(stub, recall, remember, owners):
+    remember(owners, "one")
+    again = spb.ForgetRequest(owners=owners, all=True, request_id=str(uuid.uuid4()))
+    assert stub.Forget(again).forgotten_count == 1
+    remember(owners, "two")
+    assert stub.Forget(again).forgotten_count == 1
+    other = spb.ForgetRequest(owners=owners, all=True, request_id=again.request_id, reason="another body")
+    with pytest.raises(grpc.RpcError):
+        stub.Forget(other)
+    assert [hit.memory.content for hit in recall(owners, "two").hits] == ["two"]
+
+
 def test_update_keeps_metadata_and_stamps_update_time(stub, remember, recall, owners):
     metadata = struct_pb2.Struct()
     metadata.update({"ticket": 7})
