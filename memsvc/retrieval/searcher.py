@@ -322,6 +322,7 @@ def _fuse(part: _Gathered, query: SearchQuery, scale: NDArray[np.float64]) -> li
     raw = scratch.raw[chosen].tolist()
     paths = scratch.paths[chosen].tolist()
     ids = columns.ids[rows].tobytes()
+    parts = components[:size].tolist()
     found = []
     for i, (row, version, occur_us) in enumerate(
         zip(rows.tolist(), columns.version[rows].tolist(), columns.occur_us[rows].tolist(), strict=True)
@@ -332,7 +333,7 @@ def _fuse(part: _Gathered, query: SearchQuery, scale: NDArray[np.float64]) -> li
                 segment.namespace,
                 id_from_bytes(ids[16 * i : 16 * i + 16]),
                 version,
-                components[i].tolist(),
+                parts[i],
                 cosine if cosine > k.NO_COSINE else 0.0,
                 bm25,
                 paths[i],

@@ -11,6 +11,7 @@ Rejected: protobuf's json_format (ten times slower), a generic descriptor walk f
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 from typing import Any
 
@@ -295,25 +296,53 @@ class EncodedMemories:
                 vector_cached=timings.vector_cached,
             ),
         )
-        for hit in answer.hits:
-            self._add_hit(response, hit, now_us)
+        hits = b"".join([self._hit_bytes(hit, now_us) for hit in answer.hits])
+        response.MergeFromString(hits)
         return response
 
-    def _add_hit(self, response: spb.RecallResponse, hit: Hit, now_us: int) -> None:
+    def _hit_bytes(self, hit: Hit, now_us: int) -> bytes:
+        """One entry of `RecallResponse.hits` in wire format; a test compares it with the message built field by
+        field, which costs ten times as much.
+        """
         found = hit.found
-        vector, lexical, exact, time, importance, neighbour, score = found.components
-        message = response.hits.add(
-            score=score,
-            components=spb.ScoreComponents(
-                vector=vector,
-                lexical=lexical,
-                exact=exact,
-                time=time,
-                importance=importance,
-                neighbour=neighbour,
-                cosine=found.cosine,
-                bm25=found.bm25,
-            ),
-            paths=[path for path in range(1, 6) if found.paths >> path & 1],
+        memory = self.encoded(hit.memory, now_us)
+        score = found.components[-1]
+        body = b"".join(
+            (
+                b"\x0a",
+                _varint(len(memory)),
+                memory,
+                _SCORE.pack(0x11, score),
+                b"\x1a",
+                _COMPONENTS_SIZE,
+                _COMPONENTS.pack(*_interleaved(found.components, found.cosine, found.bm25)),
+                _PATHS[found.paths],
+            )
         )
-        message.memory.MergeFromString(self.encoded(hit.memory, now_us))
+        return b"\x0a" + _varint(len(body)) + body
+
+
+# Wire format of ScoreComponents: eight doubles, fields 1 to 8; of Hit: score is field 2, paths are a packed field 4.
+_SCORE = struct.Struct("<Bd")
+_COMPONENTS = struct.Struct("<" + "Bd" * 8)
+_COMPONENTS_SIZE = bytes([_COMPONENTS.size])
+_PATHS = tuple(
+    b"\x22" + bytes([len(paths)]) + bytes(paths) if paths else b""
+    for paths in ([path for path in range(1, 6) if bits >> path & 1] for bits in range(64))
+)
+
+
+def _interleaved(components: list[float], cosine: float, bm25: float) -> tuple[float, ...]:
+    """Tags and values of ScoreComponents in field order; the last component, the score, is not part of it."""
+    vector, lexical, exact, time, importance, neighbour, _ = components
+    return (9, vector, 17, lexical, 25, exact, 33, time, 41, importance, 49, neighbour, 57, cosine, 65, bm25)
+
+
+def _varint(value: int) -> bytes:
+    """A protobuf varint."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

@@ -9,17 +9,20 @@ from hypothesis import strategies as st
 
 from memsvc.errors import InvalidArgument, UnknownField
 from memsvc.memory.care import ReindexState
-from memsvc.memory.recall import Degraded
+from memsvc.memory.recall import Degraded, Hit, RecallAnswer, Timings
 from memsvc.model import (
     EARLIEST_TIME_US,
     LATEST_TIME_US,
     ChangeKind,
     Layer,
+    Memory,
     MemoryType,
+    Namespace,
     Outcome,
     Scope,
     Status,
 )
+from memsvc.retrieval.searcher import Found
 from memsvc.service import convert
 from memsvc.v1 import admin_service_pb2 as apb
 from memsvc.v1 import memory_pb2 as pb
@@ -88,3 +91,30 @@ def test_a_range_that_ends_before_it_starts_is_refused():
     with pytest.raises(InvalidArgument) as raised:
         convert.condition(pb.Filter(occur_time=span))
     assert raised.value.field == "filter.occur_time"
+
+
+def test_hits_are_encoded_as_the_messages_would_be():
+    namespace = Namespace("default", Scope.USER, "u")
+    memory = Memory(
+        memory_id="mem_00000000-0000-7000-8000-000000000001",
+        version=1,
+        sequence=1,
+        namespace=namespace,
+        layer=Layer.SEMANTIC,
+        type=MemoryType.FACT,
+        content="长" * 300,
+    )
+    for paths in (0, 2, 62, 36):
+        found = Found(namespace, memory.memory_id, 1, [0.1, 0.2, 0.0, -0.4, 0.5, 0.6, 1.0], 0.7, 0.8, paths, 0, 0)
+        answer = RecallAnswer([Hit(memory, found)] * 2, [], [(namespace, 7)], Timings(total_us=3))
+        response = convert.EncodedMemories().recall_response(answer, 0)
+        parts = dict(zip("vector lexical exact time importance neighbour".split(), found.components, strict=False))
+        hit = spb.Hit(
+            memory=convert.memory_message(memory, 0),
+            score=1.0,
+            components=spb.ScoreComponents(**parts, cosine=0.7, bm25=0.8),
+            paths=[path for path in range(1, 6) if paths >> path & 1],
+        )
+        assert list(response.hits) == [hit, hit]
+        assert response.timings.total_us == 3
+        assert response.sequences[0].sequence == 7
