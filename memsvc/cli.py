@@ -48,6 +48,7 @@ out = Console()
 
 CLI_TIMEOUT_S = 30.0
 REINDEX_POLL_S = 0.5
+SIGNAL_POLL_S = 0.2
 
 
 class Output(StrEnum):
@@ -459,15 +460,16 @@ def serve(
         log_level=log_level,
     )
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
     with _progress() as progress:
         service = Service(settings, _Bar(progress))
         address = service.start()
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
     sys.stdout.write(f"ready grpc={address} data={settings.data_dir}\n")
     sys.stdout.flush()
-    stop.wait()
+    while not stop.wait(SIGNAL_POLL_S):
+        pass  # the system may hand a signal to any thread; its handler runs when the main thread wakes
     service.close()
 
 

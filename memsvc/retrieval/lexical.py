@@ -33,7 +33,7 @@ _RUN = (
 # of these except for a leading slash, tilde or dot of a path. The same join character repeats at most three times.
 _TOKEN = re.compile(
     rf"(?P<run>[{_RUN}]+)"
-    rf"|(?P<word>(?:(?<![^\W_])[~.]{{0,2}}/)?[^\W{_RUN}]+(?:['’][^\W\d_{_RUN}]{{1,2}}(?![^\W{_RUN}])"
+    rf"|(?P<word>(?:(?<![^\W{_RUN}])[~.]{{0,2}}/)?[^\W{_RUN}]+(?:['’][^\W\d_{_RUN}]{{1,2}}(?![^\W{_RUN}])"
     rf"|[-./:@#+\\]{{1,3}}[^\W{_RUN}]+)*)",
     re.UNICODE,
 )
