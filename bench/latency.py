@@ -77,17 +77,15 @@ def _recall_at_10(index: VectorIndex, vectors: Any, queries: Any, alive: Any) ->
     return round(found / (10 * len(queries)), 4)
 
 
-def wait_for_graph(process: Any, stub: Any, user: str) -> None:
-    """Until the warm recall's search time stops falling: rows move into the graph behind the writes."""
-    deadline = time.monotonic() + 300
-    request = spb.RecallRequest(owners=pb.Owners(user_id=user), query=QUERY)
-    last, steady = float("inf"), 0
-    while time.monotonic() < deadline and steady < 3:
-        samples = [stub.Recall(request).timings.search_us for _ in range(50)]
-        now = float(np.median(samples))
-        steady = steady + 1 if now > 0.95 * last else 0
-        last = min(last, now)
-        time.sleep(0.5)
+def wait_for_graph(channel: grpc.Channel, stub: Any, user: str) -> None:
+    """Loads the namespace and waits until no row waits for its place in the graph."""
+    stub.Recall(spb.RecallRequest(owners=pb.Owners(user_id=user), query=QUERY, latency_budget={"seconds": 60}))
+    admin = arpc.AdminServiceStub(channel)
+    deadline = time.monotonic() + 600
+    while admin.GetStats(apb.GetStatsRequest()).unindexed_row_count:
+        if time.monotonic() > deadline:
+            raise TimeoutError("the graph is not complete after 600 s")
+        time.sleep(0.2)
 
 
 def at_size(rows: int, base: NDArray[np.float32], model_id: str, echo: Any, count: int) -> dict[str, Any]:
@@ -96,10 +94,10 @@ def at_size(rows: int, base: NDArray[np.float32], model_id: str, echo: Any, coun
     with tempfile.TemporaryDirectory(prefix="memsvc-bench-") as directory:
         data = Path(directory)
         common.prepare_vectors(data, model_id, {"u": (0, vectors)})
-        with common.server(data) as (stub, process, channel):
+        with common.server(data) as (stub, _, channel):
             seconds = common.write_all(stub, "u", 0, rows)
             if rows >= GRAPH_FROM_ROWS:
-                wait_for_graph(process, stub, "u")
+                wait_for_graph(channel, stub, "u")
             owners = pb.Owners(user_id="u")
             request = spb.RecallRequest(owners=owners, query=QUERY)
             cold = iter(range(10**9))

@@ -67,10 +67,10 @@ def measure(rows: int, clients: int, seconds: float, small: bool) -> dict[str, A
     with tempfile.TemporaryDirectory(prefix="memsvc-bench-") as directory:
         data = Path(directory)
         common.prepare_vectors(data, model_id, {"u": (0, vectors)})
-        with common.server(data) as (stub, process, _), EchoProcess() as echo:
+        with common.server(data) as (stub, process, channel), EchoProcess() as echo:
             common.write_all(stub, "u", 0, rows)
             if not small:
-                wait_for_graph(process, stub, "u")
+                wait_for_graph(channel, stub, "u")
             stub.Recall(spb.RecallRequest(owners=pb.Owners(user_id="u"), query=QUERY, latency_budget={"seconds": 5}))
             figures = [
                 (

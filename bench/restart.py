@@ -45,10 +45,10 @@ def measure(rows: int, small: bool) -> dict[str, Any]:
         start(empty)
         result: dict[str, Any] = {"rows": rows, "model_load_s": model_load_s(), "empty_store_s": start(empty)[0]}
         common.prepare_vectors(data, model_id, {"u": (0, common.synthetic_vectors(rows, base))})
-        with common.server(data) as (stub, process, _):
+        with common.server(data) as (stub, _, channel):
             common.write_all(stub, "u", 0, rows)
             if not small:
-                wait_for_graph(process, stub, "u")
+                wait_for_graph(channel, stub, "u")
         result["saved_s"], result["memories"] = start(data, kill=True)
         result["after_kill_s"], after_kill = start(data)
         result["lost"] = rows - after_kill

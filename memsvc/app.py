@@ -140,6 +140,7 @@ class Service:
             resident_size_bytes(),
             self.embedder.model_id,
             self.embedder.dim,
+            self.segments.unindexed_rows(),
         )
 
     def backup(self, directory: Path) -> int:

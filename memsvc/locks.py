@@ -55,12 +55,15 @@ class SharedLock:
         self._readers = 0
         self._writers_waiting = 0
         self._writing = False
+        self.waits = 0  # how often a reader had to wait; a writer that holds them up can pause
         self.shared = _Shared(self)
         self.exclusive = _Exclusive(self)
 
     def acquire_shared(self) -> None:
         """Waits for the writer, and for writers that wait already."""
         with self._condition:
+            if self._writing or self._writers_waiting:
+                self.waits += 1
             while self._writing or self._writers_waiting:
                 self._condition.wait()
             self._readers += 1

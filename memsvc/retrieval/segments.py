@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -24,11 +25,13 @@ from numpy.typing import NDArray
 from memsvc.model import Memory, Namespace, content_hash, embedded_text, speaker_of
 from memsvc.retrieval import segment_file
 from memsvc.retrieval.segment import Segment
+from memsvc.retrieval.vector import GRAPH_FROM_ROWS
 from memsvc.storage.engine import Engine, ReadTxn
 
 LOG = logging.getLogger("memsvc.segments")
 CATCH_UP_CHANGES = 512
 IDLE_WAIT_S = 5.0
+YIELD_FACTOR = 4.0  # a graph under load is built with a fifth of one core
 
 
 class Applied(msgspec.Struct, frozen=True):
@@ -61,6 +64,7 @@ class SegmentStore:
         self._saved_at: dict[Namespace, int] = {}
         self._wake = threading.Event()
         self._stopping = False
+        self._pause = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -71,6 +75,7 @@ class SegmentStore:
     def close(self) -> None:
         """Stops the background work and saves what changed since the last save."""
         self._stopping = True
+        self._pause.set()
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
@@ -179,11 +184,24 @@ class SegmentStore:
             self._wake.wait(IDLE_WAIT_S)
             self._wake.clear()
             for segment in list(self._segments.values()):
-                while not self._stopping and segment.index_more():
-                    pass
+                self._index(segment)
                 if self._stopping:
                     return
                 self._save(segment, least_changes=max(self._save_after_changes, segment.rows // 5))
+
+    def _index(self, segment: Segment) -> None:
+        """Moves rows into the graph; gives way to searches: a chunk that held one up is followed by a pause."""
+        more = True
+        while more and not self._stopping:
+            waits, started_s = segment.vectors.search_waits, time.perf_counter()
+            more = segment.index_more()
+            if segment.vectors.search_waits != waits:
+                self._pause.wait(YIELD_FACTOR * (time.perf_counter() - started_s))
+
+    def unindexed_rows(self) -> int:
+        """Rows of loaded segments that wait for their place in a graph."""
+        segments = [s for s in self._segments.values() if s.rows >= GRAPH_FROM_ROWS]
+        return sum(s.rows - s.vectors.graph_rows for s in segments)
 
     def _save(self, segment: Segment, least_changes: int) -> None:
         if self._directory is None:
@@ -196,7 +214,3 @@ class SegmentStore:
             # Derived data: the store is whole without it, and a restart rebuilds it. Say so and go on.
             LOG.warning("could not save a segment: %s", error)
             self._saved_at[segment.namespace] = segment.sequence
-
-    def graphs_complete(self) -> bool:
-        """Whether no rows wait for their place in a graph (benches wait for this)."""
-        return all(not s.vectors.has_graph or s.vectors.graph_rows >= s.rows for s in self._segments.values())

@@ -38,6 +38,7 @@ class Counters(msgspec.Struct, frozen=True):
     resident_size_bytes: int
     model_id: str
     dim: int
+    unindexed_row_count: int
 
 
 class AdminServicer(rpc.AdminServiceServicer):
@@ -82,6 +83,7 @@ class AdminServicer(rpc.AdminServiceServicer):
             degraded_recall_count=counters.degraded_recall_count,
             write_count=counters.write_count,
             uptime_s=counters.uptime_s,
+            unindexed_row_count=counters.unindexed_row_count,
         )
 
     @answers
