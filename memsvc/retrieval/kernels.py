@@ -5,8 +5,8 @@ Purpose: everything that touches every row, posting or candidate. A recall makes
 adds neighbour, time and prior evidence and selects the top k. In between, Python only takes minima and maxima over
 the segments of one recall. The other kernels keep the postings.
 
-Threading: kernels release the GIL and touch only their arguments. Columns and postings are append-only below the
-row count and block lengths that the caller captured, so that a writer may append meanwhile; the one column that
+Threading: the long kernels release the GIL; all touch only their arguments. Columns and postings are append-only below
+the row count and block lengths that the caller captured, so that a writer may append meanwhile; the one column that
 changes in place (`end_seq`) is compared with the reader's own row count, which is its sequence: the change is
 invisible to it.
 Scratch arrays belong to one call at a time (see `segment.Scratch`).
@@ -46,7 +46,10 @@ P_VECTOR, P_LEXICAL, P_EXACT, P_RECENT, P_NEIGHBOUR = 2, 4, 8, 16, 32
 
 NO_COSINE = np.float32(-2.0)  # below every cosine: the row has no vector, or none was asked for
 
-jit = numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy")
+_FASTMATH = {"contract", "reassoc", "nsz", "arcp"}
+jit = numba.njit(cache=True, nogil=True, fastmath=_FASTMATH, error_model="numpy")
+# For kernels of a few microseconds: giving the GIL away and waiting for it again would cost more than they do.
+jit_short = numba.njit(cache=True, nogil=False, fastmath=_FASTMATH, error_model="numpy")
 
 
 @jit
@@ -321,7 +324,7 @@ def gather(
     return count, lowest
 
 
-@jit
+@jit_short
 def ranges(count: int, cand_raw: NDArray[np.float32]) -> tuple[float, float]:
     """Greatest cosine and greatest BM25 of the first `count` candidates; -inf and 0 where there are none."""
     high, bm25 = -np.inf, 0.0
@@ -456,7 +459,7 @@ def beside_scores(
     return total
 
 
-@jit
+@jit_short
 def fuse(
     count: int,
     row_count: int,

@@ -43,7 +43,7 @@ NO_ROW = -1
 QUESTION_MARKS = ("?", "？")
 CANDIDATE_LIMIT = 4096  # 3 lists of at most 300, each with up to 4 neighbours, fit
 SCRATCH_SLACK_ROWS = 1024
-SCRATCH_KEPT = 4
+SCRATCH_KEPT = 16
 
 COLUMNS: dict[str, Any] = {
     "end_seq": np.int64,

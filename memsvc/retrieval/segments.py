@@ -31,6 +31,7 @@ from memsvc.storage.engine import Engine, ReadTxn
 LOG = logging.getLogger("memsvc.segments")
 CATCH_UP_CHANGES = 512
 IDLE_WAIT_S = 5.0
+ABSENT_MAX = 10_000
 YIELD_FACTOR = 4.0  # a graph under load is built with a fifth of one core
 
 
@@ -62,6 +63,8 @@ class SegmentStore:
         self._loading: dict[Namespace, threading.Lock] = {}
         self._lock = threading.Lock()
         self._saved_at: dict[Namespace, int] = {}
+        self._absent: set[Namespace] = set()  # asked for and not in the store; a commit takes one out again
+        self._births = 0
         self._wake = threading.Event()
         self._stopping = False
         self._pause = threading.Event()
@@ -88,12 +91,22 @@ class SegmentStore:
         return list(self._segments.values())
 
     def get(self, namespace: Namespace) -> Segment | None:
-        """The namespace's segment at the store's head or later; None if the namespace was never written."""
+        """The namespace's segment at the store's head or later; None if the namespace was never written.
+
+        That it was never written is remembered until `applied` brings its first change, so that every commit that
+        can create a namespace must come through there.
+        """
         segment = self._segments.get(namespace)
         if segment is not None:
             return segment
+        if namespace in self._absent:
+            return None
+        births = self._births
         with self._engine.read() as txn:
             if txn.head(namespace) is None:
+                with self._lock:
+                    if births == self._births and len(self._absent) < ABSENT_MAX:
+                        self._absent.add(namespace)
                 return None
         with self._lock:
             gate = self._loading.setdefault(namespace, threading.Lock())
@@ -160,6 +173,9 @@ class SegmentStore:
         for change in changes:
             segment = self._segments.get(change.memory.namespace)
             if segment is None:
+                with self._lock:
+                    self._births += 1
+                    self._absent.discard(change.memory.namespace)
                 continue
             with segment.apply_lock:
                 if change.memory.sequence == segment.sequence + 1:

@@ -71,7 +71,7 @@ def answers(segment) -> list[tuple[str, int, float]]:
 def test_load_follow_and_catch_up(engine):
     store = SegmentStore(engine, "m", DIM, None)
     assert store.get(NS) is None
-    write(engine, range(40))
+    write(engine, range(40), store)
     segment = store.get(NS)
     assert segment is not None
     assert segment.sequence == 40
