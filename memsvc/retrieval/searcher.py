@@ -100,6 +100,23 @@ class Found(msgspec.Struct):
     row: int
 
 
+class _Plan:
+    """Where to look in one segment: its view, the filter's mask, and what the vector graph found.
+
+    `raced`: a version was closed since the view was taken, so that the graph may lack what the view still shows; the
+    whole recall is then planned again, since word weights and sequences belong to the views.
+    """
+
+    __slots__ = ("ann_rows", "mask", "raced", "scan_from", "vector", "view")
+
+    def __init__(self, view: View, query: SearchQuery, at: int | None) -> None:
+        self.view = view
+        unfiltered = query.condition == NO_FILTER
+        self.mask = _NO_MASK if unfiltered else view.segment.filter_mask(query.condition, view.row_count)
+        self.vector, self.ann_rows, self.scan_from = _vector_rows(view, query, self.mask, at)
+        self.raced = self.ann_rows.shape[0] > 0 and view.epoch != view.segment.epoch
+
+
 class _Gathered:
     """Candidates of one segment between the two kernels."""
 
@@ -119,13 +136,13 @@ def search(segments: list[tuple[Segment, int | None]], query: SearchQuery) -> tu
     graph of a large segment misses a neighbour.
     """
     terms = sorted(query.analysis.counts, key=_is_exact)
-    views = [View(segment, terms, sequence) for segment, sequence in segments]
+    for _ in range(RACE_TRIES):
+        views = [View(segment, terms, sequence) for segment, sequence in segments]
+        plans = [_Plan(view, query, at) for view, (_, at) in zip(views, segments, strict=True) if view.row_count]
+        if not any(plan.raced for plan in plans):
+            break
     idf = _idf(views)
-    gathered = []
-    for at, view in enumerate(views):
-        if view.row_count == 0:
-            continue
-        gathered.append(_gather(view, query, idf, terms, segments[at][1]))
+    gathered = [_gather(plan, query, idf) for plan in plans]
     scale = _scale(gathered, query)
     found: list[Found] = []
     for part in gathered:
@@ -150,16 +167,9 @@ def _idf(views: list[View]) -> dict[str, float]:
     return {term: math.log(1.0 + max(total - count + 0.5, 0.5) / (count + 0.5)) for term, count in frequency.items()}
 
 
-def _gather(view: View, query: SearchQuery, idf: dict[str, float], terms: list[str], at: int | None) -> _Gathered:
-    segment = view.segment
-    for _ in range(RACE_TRIES):
-        rows = view.row_count
-        mask = _NO_MASK if query.condition == NO_FILTER else segment.filter_mask(query.condition, rows)
-        vector, ann_rows, scan_from = _vector_rows(view, query, mask, at)
-        if ann_rows.shape[0] == 0 or view.epoch == segment.epoch:
-            break
-        view = View(segment, terms)  # a version was closed meanwhile: the graph may lack what the view still shows
-    columns = view.columns
+def _gather(plan: _Plan, query: SearchQuery, idf: dict[str, float]) -> _Gathered:
+    view, mask, vector, ann_rows, scan_from = plan.view, plan.mask, plan.vector, plan.ann_rows, plan.scan_from
+    segment, columns, rows = view.segment, view.columns, view.row_count
     starts, lengths, weights, exact_from = _query_postings(view, query, idf)
     recent_all = vector.shape[0] == 0 or mask.shape[0] > 0
     with_links = query.weights.neighbour > 0.0 and bool(segment.sessions)

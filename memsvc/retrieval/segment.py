@@ -389,10 +389,12 @@ class Segment:
             self._scratch.append(scratch)
 
     def sequence_at(self, time_us: int) -> int:
-        """The last sequence written at or before a time: the state that `as_of` means."""
+        """The last sequence before anything written after a time: the state that `as_of` means. A clock that stepped
+        back does not bring a later write into an earlier state.
+        """
         with self.lock:
             rows, update_us = self.rows, self.columns.update_us
-        return int(np.searchsorted(update_us[:rows], time_us, side="right"))
+        return int(np.searchsorted(np.maximum.accumulate(update_us[:rows]), time_us, side="right"))
 
     def filter_mask(self, condition: Filter, row_count: int) -> NDArray[np.uint8]:
         """(row_count,) uint8, 1 where the row passes; statuses are not part of it. Agrees with `Filter.matches`."""

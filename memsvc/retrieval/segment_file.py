@@ -177,7 +177,7 @@ def load(directory: Path, namespace: Namespace, model_id: str, dim: int) -> Segm
                 raise ValueError("the graph's checksum is wrong")
             segment.vectors.load_graph(graph_path, header.graph_rows, segment.rows * 5 // 4)
             segment.drop_closed_from_graph()
-    except (ValueError, OSError, RuntimeError, msgspec.MsgspecError, struct.error) as error:
+    except (KeyError, ValueError, OSError, RuntimeError, msgspec.MsgspecError, struct.error) as error:
         LOG.warning("saved segment %s is not usable (%s): rebuilding", path.name, error)
         return None
     return segment

@@ -12,6 +12,7 @@ from memsvc.retrieval import kernels
 from memsvc.retrieval.lexical import analyze
 from memsvc.retrieval.searcher import SearchQuery, Weights, search
 from memsvc.retrieval.segment import Segment, View
+from memsvc.retrieval.vector import GRAPH_FROM_ROWS, VectorIndex
 
 DIM = 16
 NS = Namespace("default", Scope.USER, "u")
@@ -193,6 +194,33 @@ def test_two_segments_are_ranked_together():
     assert seen == [1, 1]
     scores = [one.components[kernels.C_SCORE] for one in found]
     assert scores == sorted(scores, reverse=True)
+
+
+def test_a_clock_that_steps_back_keeps_later_writes_out():
+    built = Builder()
+    for number, time in ((1, 300), (2, 100), (3, 200)):
+        built.put(number, f"note {number}", update_time_us=time)
+    assert [built.segment.sequence_at(time) for time in (100, 299, 300)] == [0, 0, 3]
+
+
+def test_an_update_during_the_graph_search_is_seen_whole(monkeypatch):
+    built = Builder()
+    for n in range(GRAPH_FROM_ROWS):
+        built.put(n, f"note {n}")
+    while built.segment.index_more():
+        pass
+    nearest, updates = VectorIndex.nearest, iter([1])
+
+    def interrupted(self, query, k):
+        for _ in updates:
+            built.put(5, "zebra crossing")
+        return nearest(self, query, k)
+
+    monkeypatch.setattr(VectorIndex, "nearest", interrupted)
+    query = SearchQuery(analyze("zebra note"), unit(5), 3, NOW_US)
+    found, seen = search([(built.segment, None)], query)
+    assert (found[0].memory_id, found[0].version) == (memory_id(5), 2)
+    assert seen == [GRAPH_FROM_ROWS + 1]
 
 
 def test_counts_leave_closed_versions_out():
