@@ -29,8 +29,10 @@ PATIENT_S = 20.0
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """HOST:PORT of a server."""
-    service = Service(Settings(data_dir=tmp_path_factory.mktemp("server"), listen="127.0.0.1:0"))
+    """HOST:PORT of a server whose budget a busy machine can keep."""
+    service = Service(
+        Settings(data_dir=tmp_path_factory.mktemp("server"), listen="127.0.0.1:0", latency_budget_ms=20_000)
+    )
     try:
         yield service.start()
     finally:
@@ -196,7 +198,7 @@ def test_a_watch_yields_changes_of_others(server, client):
 
 
 def test_a_stopped_server_leaves_cache_then_nothing_and_never_raises(tmp_path: Path):
-    service = Service(Settings(data_dir=tmp_path / "data", listen="127.0.0.1:0"))
+    service = Service(Settings(data_dir=tmp_path / "data", listen="127.0.0.1:0", latency_budget_ms=20_000))
     try:
         client = MemoryClient(service.start(), user_id="u", timeout_s=PATIENT_S, write_timeout_s=0.5)
         kept = client.write("the spare key is under the mat").memory_id
@@ -240,7 +242,7 @@ def test_a_write_that_waits_for_the_server_stores_once(tmp_path: Path):
         written: list[str] = []
         thread = threading.Thread(target=lambda: written.append(client.write("patience", type="event").memory_id))
         thread.start()
-        service = Service(Settings(data_dir=tmp_path / "data", listen=target))
+        service = Service(Settings(data_dir=tmp_path / "data", listen=target, latency_budget_ms=20_000))
         try:
             service.start()
             thread.join(2 * PATIENT_S)
