@@ -145,8 +145,7 @@ class Service:
 
     def backup(self, directory: Path) -> int:
         """A hot copy in the layout of a data directory: `serve --data-dir` opens it."""
-        size = care.backup(self.engine, directory / STORE_DIR)
-        return size
+        return care.backup(self.engine, directory / STORE_DIR)
 
     def _switch_model(self, embedder: Embedder) -> None:
         """After a reindex: everything uses the new model from the next call on."""

@@ -228,11 +228,12 @@ def speaker_of(memory: Memory) -> str:
     return name if isinstance(name, str) else ""
 
 
-def embedded_text(content: str, speaker: str) -> str:
+def embedded_text(memory: Memory) -> str:
     """What is embedded and hashed for a memory: the content, behind the speaker's name where one is known (a question
     names people; the turn itself says "I").
     """
-    return f"{speaker}: {content}" if speaker else content
+    speaker = speaker_of(memory)
+    return f"{speaker}: {memory.content}" if speaker else memory.content
 
 
 def content_hash(text: str) -> bytes:
@@ -269,19 +270,19 @@ class IdMinter:
 
 
 def id_to_bytes(memory_id: str) -> bytes | None:
-    """The 16 bytes of a memory id, or None if the text is not one (wrong prefix, length or digits)."""
-    if len(memory_id) != 40 or not memory_id.startswith("mem_"):
-        return None
-    text = memory_id[4:]
-    if text[8] != "-" or text[13] != "-" or text[18] != "-" or text[23] != "-":
-        return None
-    digits = text.replace("-", "")
-    if len(digits) != 32 or digits != digits.lower() or not digits.isascii() or not digits.isalnum():
+    """The 16 bytes of a memory id, or None if the text is not one (wrong prefix, length or digits).
+
+    40 characters less the prefix and four dashes are 32, and 16 bytes come out of them only if all are hexadecimal
+    digits. On a recall's path for each hit, hence without helpers.
+    """
+    m = memory_id
+    if len(m) != 40 or m[:4] != "mem_" or not (m[12] == m[17] == m[22] == m[27] == "-") or not m.islower():
         return None
     try:
-        return bytes.fromhex(digits)
+        raw = bytes.fromhex(m[4:].replace("-", ""))
     except ValueError:
         return None
+    return raw if len(raw) == 16 else None
 
 
 def id_from_bytes(raw: bytes) -> str:

@@ -222,7 +222,7 @@ class Memories:
                 vectors[indexes], found[indexes] = txn.vectors(namespace, model_id, hashes, dim)
         missing = np.flatnonzero(~found).tolist()
         if missing:
-            texts = [embedded_text(memories[i].content, speaker_of(memories[i])) for i in missing]
+            texts = [embedded_text(memories[i]) for i in missing]
             fresh = self.embedder.embed_passages(texts, cancelled=lambda: not still_wanted())
             vectors[missing] = fresh.astype(np.float16)
         return vectors

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from memsvc.errors import ModelMismatch
-from memsvc.model import Memory, Namespace, embedded_text, speaker_of
+from memsvc.model import Memory, Namespace, embedded_text
 from memsvc.retrieval.embedder import Embedder
 from memsvc.retrieval.segments import vector_hash
 from memsvc.storage.engine import Engine, ReadTxn, WriteTxn
@@ -125,9 +125,7 @@ class Reindexer:
         return [memories[i] for i in np.flatnonzero(~found).tolist()]
 
     def _embed(self, namespace: Namespace, memories: list[Memory]) -> None:
-        vectors = self._embedder.embed_passages(
-            [embedded_text(m.content, speaker_of(m)) for m in memories], cancelled=self._cancelled
-        )
+        vectors = self._embedder.embed_passages([embedded_text(m) for m in memories], cancelled=self._cancelled)
 
         def put(txn: WriteTxn) -> None:
             for memory, vector in zip(memories, vectors, strict=True):

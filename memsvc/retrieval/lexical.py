@@ -84,11 +84,6 @@ class Analysis(msgspec.Struct, frozen=True):
     counts: dict[str, int]
     length: int
 
-    @property
-    def exact_terms(self) -> list[str]:
-        """The identifiers among the terms, with their prefix."""
-        return [term for term in self.counts if term.startswith(EXACT_PREFIX)]
-
 
 class _Stemming:
     """Stems words with the Snowball stemmer of their script; remembers a bounded number of answers."""

@@ -22,7 +22,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from memsvc.model import Memory, Namespace, content_hash, embedded_text, speaker_of
+from memsvc.model import Memory, Namespace, content_hash, embedded_text
 from memsvc.retrieval import segment_file
 from memsvc.retrieval.segment import Segment
 from memsvc.retrieval.vector import GRAPH_FROM_ROWS
@@ -45,7 +45,7 @@ class Applied(msgspec.Struct, frozen=True):
 
 def vector_hash(memory: Memory) -> bytes:
     """Key of the memory's vector in the store."""
-    return content_hash(embedded_text(memory.content, speaker_of(memory)))
+    return content_hash(embedded_text(memory))
 
 
 class SegmentStore:
@@ -66,8 +66,7 @@ class SegmentStore:
         self._absent: set[Namespace] = set()  # asked for and not in the store; a commit takes one out again
         self._births = 0
         self._wake = threading.Event()
-        self._stopping = False
-        self._pause = threading.Event()
+        self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -77,8 +76,7 @@ class SegmentStore:
 
     def close(self) -> None:
         """Stops the background work and saves what changed since the last save."""
-        self._stopping = True
-        self._pause.set()
+        self._stop.set()
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
@@ -86,28 +84,13 @@ class SegmentStore:
             if segment.vectors.has_graph or segment.rows >= segment_file.SAVE_FROM_ROWS:
                 self._save(segment, least_changes=1)
 
-    def loaded(self) -> list[Segment]:
-        """The segments in memory."""
-        return list(self._segments.values())
-
     def get(self, namespace: Namespace) -> Segment | None:
-        """The namespace's segment at the store's head or later; None if the namespace was never written.
-
-        That it was never written is remembered until `applied` brings its first change, so that every commit that
-        can create a namespace must come through there.
-        """
+        """The namespace's segment at the store's head or later; None if the namespace was never written."""
         segment = self._segments.get(namespace)
         if segment is not None:
             return segment
-        if namespace in self._absent:
+        if not self.exists(namespace):
             return None
-        births = self._births
-        with self._engine.read() as txn:
-            if txn.head(namespace) is None:
-                with self._lock:
-                    if births == self._births and len(self._absent) < ABSENT_MAX:
-                        self._absent.add(namespace)
-                return None
         with self._lock:
             gate = self._loading.setdefault(namespace, threading.Lock())
         with gate:
@@ -121,9 +104,23 @@ class SegmentStore:
         return segment
 
     def exists(self, namespace: Namespace) -> bool:
-        """Whether the namespace was ever written."""
+        """Whether the namespace was ever written.
+
+        That it was not is remembered until `applied` brings its first change, so that every commit that can create a
+        namespace must come through there.
+        """
+        if namespace in self._segments:
+            return True
+        if namespace in self._absent:
+            return False
+        births = self._births
         with self._engine.read() as txn:
-            return txn.head(namespace) is not None
+            found = txn.head(namespace) is not None
+        if not found:
+            with self._lock:
+                if births == self._births and len(self._absent) < ABSENT_MAX:
+                    self._absent.add(namespace)
+        return found
 
     def is_loaded(self, namespace: Namespace) -> bool:
         """Whether `get` would answer without loading."""
@@ -196,23 +193,23 @@ class SegmentStore:
     # -- background ----------------------------------------------------------------------------------------------
 
     def _maintain(self) -> None:
-        while not self._stopping:
+        while not self._stop.is_set():
             self._wake.wait(IDLE_WAIT_S)
             self._wake.clear()
             for segment in list(self._segments.values()):
                 self._index(segment)
-                if self._stopping:
+                if self._stop.is_set():
                     return
                 self._save(segment, least_changes=max(self._save_after_changes, segment.rows // 5))
 
     def _index(self, segment: Segment) -> None:
         """Moves rows into the graph; gives way to searches: a chunk that held one up is followed by a pause."""
         more = True
-        while more and not self._stopping:
+        while more and not self._stop.is_set():
             waits, started_s = segment.vectors.search_waits, time.perf_counter()
             more = segment.index_more()
             if segment.vectors.search_waits != waits:
-                self._pause.wait(YIELD_FACTOR * (time.perf_counter() - started_s))
+                self._stop.wait(YIELD_FACTOR * (time.perf_counter() - started_s))
 
     def unindexed_rows(self) -> int:
         """Rows of loaded segments that wait for their place in a graph."""

@@ -19,7 +19,7 @@ from google.protobuf import struct_pb2, timestamp_pb2, unknown_fields
 from google.protobuf.message import Message
 
 from memsvc.errors import InvalidArgument, UnknownField
-from memsvc.memory.drafts import Draft
+from memsvc.memory.drafts import METADATA_MAX_DEPTH, Draft
 from memsvc.memory.feed import ChangeEvent
 from memsvc.memory.memories import WriteResult
 from memsvc.memory.owners import Owners
@@ -41,7 +41,6 @@ from memsvc.model import (
 from memsvc.v1 import memory_pb2 as pb
 from memsvc.v1 import memory_service_pb2 as spb
 
-METADATA_MAX_DEPTH = 16
 ENCODED_CACHE_ENTRIES = 8192
 _MICROS = 1_000_000
 

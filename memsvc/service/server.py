@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import ipaddress
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
@@ -95,10 +95,9 @@ class GrpcServer:
         for name in ("", *self._names):
             self._health.set(name, state)
 
-    def stop(self, before_wait: Callable[[], None] = lambda: None) -> None:
+    def stop(self) -> None:
         """Refuses new calls, ends watches, waits for running calls up to STOP_GRACE_S."""
         self._health.enter_graceful_shutdown()
-        before_wait()
         self._memory.stop()
         self._server.stop(STOP_GRACE_S).wait()
         self._pool.shutdown(wait=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memsvc.errors import InvalidArgument, StoreCorrupt
-from memsvc.model import RECALLABLE, Memory, Namespace, content_hash, embedded_text, speaker_of
+from memsvc.model import RECALLABLE, Memory, Namespace, content_hash, embedded_text
 from memsvc.storage import codec
 from memsvc.storage.engine import VerifyProblem
 from memsvc.storage.lmdb_errors import DAMAGE
@@ -183,7 +183,7 @@ class _Namespace:
 
     def _has_vector(self, memory: Memory) -> bool:
         """Under any model: after a reindex the version still names the one that it was written with."""
-        key = self._number + content_hash(embedded_text(memory.content, speaker_of(memory)))
+        key = self._number + content_hash(embedded_text(memory))
         return any(self._get("vectors", prefix + key) is not None for prefix in self._models)
 
     def log(self) -> Problems:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -216,14 +217,18 @@ def test_ids_come_back(memory_id: str) -> None:
     assert codec.id_text(codec.id_bytes(memory_id)) == memory_id
 
 
+ID_FORM = re.compile(r"mem_([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{12})")
+
 near_ids = st.tuples(ids, st.integers(0, 39), st.sampled_from("-_ \n\tgGaAF0٣１mem\x00"), st.booleans()).map(
     lambda t: t[0][: t[1]] + t[2] + t[0][t[1] + t[3] :]
 )
 
 
 @given(st.one_of(near_ids, ids.map(str.upper), any_text, st.text("mem_-0123456789abcdefABCDEF \t", max_size=44)))
-def test_an_id_is_one_exactly_when_the_model_says_so(candidate: str) -> None:
-    expected = id_to_bytes(candidate)
+def test_an_id_is_one_exactly_when_its_form_says_so(candidate: str) -> None:
+    match = ID_FORM.fullmatch(candidate)
+    expected = bytes.fromhex("".join(match.groups())) if match else None
+    assert id_to_bytes(candidate) == expected
     if expected is None:
         with pytest.raises(InvalidArgument):
             codec.id_bytes(candidate)
