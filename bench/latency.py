@@ -17,7 +17,9 @@ from rich.table import Table
 from bench import common
 from bench.echo import EchoProcess
 from memsvc.app import open_model, resident_size_bytes
-from memsvc.retrieval.vector import GRAPH_FROM_ROWS, VectorIndex
+from memsvc.model import NEVER_US, Status
+from memsvc.retrieval import kernels
+from memsvc.retrieval.vector import EF_CONSTRUCTION, EF_SEARCH, GRAPH_FROM_ROWS, GRAPH_M, VectorIndex
 from memsvc.v1 import admin_service_pb2 as apb
 from memsvc.v1 import admin_service_pb2_grpc as arpc
 from memsvc.v1 import memory_pb2 as pb
@@ -46,11 +48,17 @@ def floor_lmdb(directory: Path, count: int) -> dict[str, float]:
 
 
 def floor_hnsw(vectors: NDArray[np.float32], count: int) -> dict[str, float]:
-    index = hnswlib.Index(space="ip", dim=vectors.shape[1])
-    index.init_index(len(vectors), M=16, ef_construction=120)
-    index.add_items(vectors, num_threads=1)
-    index.set_ef(96)
+    index = built_graph(vectors)
     return common.timed(lambda i: index.knn_query(vectors[i % 100], k=64, num_threads=1), count)
+
+
+def built_graph(vectors: NDArray[np.float32]) -> hnswlib.Index:
+    """A plain graph with the settings that the segments use."""
+    index = hnswlib.Index(space="ip", dim=vectors.shape[1])
+    index.init_index(len(vectors), M=GRAPH_M, ef_construction=EF_CONSTRUCTION)
+    index.add_items(vectors, num_threads=1)
+    index.set_ef(EF_SEARCH)
+    return index
 
 
 def recall_quality(vectors: NDArray[np.float32], queries: NDArray[np.float32]) -> dict[str, float]:
@@ -133,13 +141,40 @@ def many_namespaces(base: NDArray[np.float32], model_id: str, namespaces: int, r
             return common.timed(lambda i: stub.Recall(requests[i % namespaces]), count, namespaces)
 
 
-def crossover(base: NDArray[np.float32]) -> list[tuple[int, float, float]]:
-    """Exact scan against the graph by number of rows, in microseconds: where GRAPH_FROM_ROWS comes from."""
+def crossover(base: NDArray[np.float32]) -> list[tuple[int, float, float, float]]:
+    """Exact scan, scan of codes and graph by number of rows, in microseconds: where SCAN_CODES_FROM_ROWS and
+    GRAPH_FROM_ROWS come from. Caches are cold in a server: in front of each call as many other bytes are read.
+    """
     found = []
-    for rows in (1000, 2000, 4000, 8000, 16000):
+    everything, other = np.empty(0, np.uint8), np.zeros(2**22, np.int64)
+    for rows in (2000, 4000, 8000, 16000, 32000):
         vectors = common.synthetic_vectors(rows, base)
-        scan = common.timed(lambda _, v=vectors: np.argpartition(-(v @ v[0]), 64), 100)["p50_ms"]
-        found.append((rows, scan * 1000, floor_hnsw(vectors, 200)["p50_ms"] * 1000))
+        index = VectorIndex(vectors.shape[1], rows)
+        index.put(0, vectors)
+        long, byte = np.full(rows, NEVER_US), np.ones(rows, np.uint8)
+        graph = built_graph(vectors)
+
+        def codes(i: int, index: VectorIndex = index, long: Any = long, byte: Any = byte, v: Any = vectors) -> None:
+            kernels.scan_codes(
+                *(len(v), 0, 1 << Status.ACTIVE, everything, long, byte, long, byte),
+                *(index.codes, index.code_scales, v[i % 100], 96),
+            )
+
+        kinds = (
+            lambda i, v=vectors: np.argpartition(-(v @ v[i % 100]), 64),
+            codes,
+            lambda i, g=graph, v=vectors: g.knn_query(v[i % 100], k=64, num_threads=1),
+        )
+        times = []
+        for kind in kinds:
+            samples = []
+            for i in range(60):
+                other.sum()
+                start = time.perf_counter()
+                kind(i)
+                samples.append(time.perf_counter() - start)
+            times.append(common.percentiles(samples)["p50_ms"] * 1000)
+        found.append((rows, *times))
     return found
 
 
@@ -200,7 +235,7 @@ def main() -> None:
     given = arguments.parse_args()
     if given.crossover:
         rows = crossover(common.base_vectors()[0])
-        table = Table("rows", "scan us", "graph us")
+        table = Table("rows", "exact scan us", "scan of codes us", "graph us")
         for row in rows:
             table.add_row(*(f"{x:.0f}" for x in row))
         common.emit({"crossover": rows}, [table], given.json)

@@ -100,7 +100,7 @@ class Outcome(IntEnum):
     PENDING = 7
 
 
-class Namespace(msgspec.Struct, frozen=True, array_like=True):
+class Namespace(msgspec.Struct, frozen=True, array_like=True, cache_hash=True):
     """The unit of isolation, ordering, indexing and distribution. `owner` is empty only for GLOBAL."""
 
     tenant: str

@@ -109,7 +109,7 @@ class Recaller:
         self._clock_us = clock_us
         self._timer_s = timer_s
         self._decay = decay or DecaySettings()
-        self._records: dict[tuple[Namespace, str, int], Memory] = {}
+        self._records: dict[tuple[Namespace, bytes, int], Memory] = {}
         self._count_lock = threading.Lock()
         self.recall_count = 0
         self.degraded_count = 0
@@ -210,7 +210,7 @@ class Recaller:
         hits: list[Hit | None] = []
         missing: dict[Namespace, list[int]] = {}
         for i, one in enumerate(found):
-            memory = records.get((one.namespace, one.memory_id, one.version))
+            memory = records.get((one.namespace, one.raw_id, one.version))
             hits.append(None if memory is None else Hit(memory, one))
             if memory is None:
                 missing.setdefault(one.namespace, []).append(i)
@@ -228,7 +228,7 @@ class Recaller:
     def _remember(self, one: Found, memory: Memory) -> None:
         if len(self._records) >= RECORD_CACHE_ENTRIES:
             self._records = {}
-        self._records[one.namespace, one.memory_id, one.version] = memory
+        self._records[one.namespace, one.raw_id, one.version] = memory
 
 
 def _sequence_of(segment: Segment, as_of_us: int | None) -> int | None:

@@ -37,13 +37,18 @@ COSINE, BM25, EXACT = 0, 1, 2
 RAW_COLUMNS = 3
 SAMPLE_ROWS = 64
 
-# Columns of the component matrix that `fuse` fills; the first six add up to the score.
-C_VECTOR, C_LEXICAL, C_EXACT, C_TIME, C_IMPORTANCE, C_NEIGHBOUR, C_SCORE = range(7)
-COMPONENT_COLUMNS = 7
+# Columns of the component matrix that `fuse` fills; the first six add up to the score, the last two are raw.
+C_VECTOR, C_LEXICAL, C_EXACT, C_TIME, C_IMPORTANCE, C_NEIGHBOUR, C_SCORE, C_COSINE, C_BM25 = range(9)
+COMPONENT_COLUMNS = 9
+# Columns of the matrix of whole numbers that `fuse` fills.
+F_ROW, F_VERSION, F_PATHS, F_OCCUR = range(4)
+FOUND_COLUMNS = 4
 
 # How a candidate was found, bit by bit; equals 1 << RecallPath of the contract.
 P_VECTOR, P_LEXICAL, P_EXACT, P_RECENT, P_NEIGHBOUR = 2, 4, 8, 16, 32
 
+CODE_BLOCK_ROWS = 256
+QUERY_CODE_MAX = 1023  # times 127 times 4,096 dimensions fits 32 bits
 NO_COSINE = np.float32(-2.0)  # below every cosine: the row has no vector, or none was asked for
 
 _FASTMATH = {"contract", "reassoc", "nsz", "arcp"}
@@ -142,24 +147,28 @@ def score_postings(
     """Adds BM25 of every query term to `acc` and counts exact identifiers in `exact`; lists touched rows.
 
     Terms from index `exact_from` on are identifiers. acc and exact must be zero; returns the number of touched rows.
+    Weights are above zero. `touched` must have one entry more than there can be rows: a row is written first and
+    counted only if it is new, which saves a branch that no processor can predict.
     BM25 as in Robertson & Zaragoza 2009, idf with + 1 inside the logarithm (never negative).
     """
     count = 0
+    flat = np.float32(BM25_K1 * (1.0 - BM25_B))
+    per_term = np.float32(BM25_K1 * BM25_B / mean_length)
+    below = np.uint32(row_count)
     for t in range(starts.shape[0]):
-        weight = weights[t]
+        weight = weights[t] * np.float32(BM25_K1 + 1.0)
+        rows = post_rows[starts[t] : starts[t] + lengths[t]]
+        tfs = post_tf[starts[t] : starts[t] + lengths[t]]
         is_exact = t >= exact_from
-        for p in range(starts[t], starts[t] + lengths[t]):
-            row = post_rows[p]
-            if row >= row_count:
-                continue
-            if acc[row] == 0.0 and exact[row] == 0:
-                touched[count] = row
-                count += 1
-            tf = np.float32(post_tf[p])
-            norm = np.float32(BM25_K1) * (
-                np.float32(1.0 - BM25_B) + np.float32(BM25_B) * doc_length[row] / np.float32(mean_length)
-            )
-            acc[row] += weight * tf * np.float32(BM25_K1 + 1.0) / (tf + norm)
+        for p in range(rows.shape[0]):
+            row = np.uint32(rows[p])  # unsigned: numba then leaves out the check for indexes from the end
+            if row >= below:
+                break  # a term's rows ascend
+            known = acc[row]
+            touched[count] = row
+            count += known == np.float32(0.0)  # every weight is above zero, so that a touched row's score is
+            tf = np.float32(tfs[p])
+            acc[row] = known + weight * tf / (tf + flat + per_term * doc_length[row])
             if is_exact and exact[row] < 255:
                 exact[row] += 1
     return count
@@ -181,6 +190,62 @@ def _add_candidate(row: int, path: int, position: Any, cand_rows: Any, cand_path
 
 
 @jit
+def code_products(codes: NDArray[np.int8], query: NDArray[np.int16], products: NDArray[np.int32]) -> None:
+    """Inner products of (n, dim) codes with a coded query into products[:n].
+
+    A loop of its own whose sums end in 32 bits: only then the compiler makes it multiply 16 numbers an instruction.
+    """
+    for row in range(codes.shape[0]):
+        total = np.int32(0)
+        for i in range(query.shape[0]):
+            total += np.int32(np.int16(codes[row, i])) * np.int32(query[i])
+        products[row] = total
+
+
+@jit
+def scan_codes(
+    row_count: int,
+    now_us: int,
+    status_mask: int,
+    mask: NDArray[np.uint8],
+    end_seq: NDArray[np.int64],
+    status: NDArray[np.uint8],
+    expire_us: NDArray[np.int64],
+    has_vector: NDArray[np.uint8],
+    codes: NDArray[np.int8],
+    code_scales: NDArray[np.float32],
+    query: NDArray[np.float32],
+    limit: int,
+) -> NDArray[np.int64]:
+    """The at most `limit` visible rows that pass the mask and have the greatest inner products with the query, by the
+    rows' one-byte codes (see `vector.VectorIndex`); unordered, for `gather` to rescore.
+
+    The query is coded in 11 bits, so that sums of its products with codes fit 32 bits.
+    """
+    largest = np.float32(1e-12)
+    for i in range(query.shape[0]):
+        largest = max(largest, abs(query[i]))
+    coded = np.empty(query.shape[0], np.int16)
+    for i in range(query.shape[0]):
+        coded[i] = np.int16(round(query[i] * np.float32(QUERY_CODE_MAX) / largest))
+    scores = np.empty(limit, np.float64)
+    rows = np.empty(limit, np.int32)
+    size = 0
+    filtered = mask.shape[0] > 0
+    products = np.empty(CODE_BLOCK_ROWS, np.int32)
+    for start in range(0, row_count, CODE_BLOCK_ROWS):
+        end = min(start + CODE_BLOCK_ROWS, row_count)
+        code_products(codes[start:end], coded, products)
+        for row in range(start, end):
+            score = np.float64(np.float32(products[row - start]) * code_scales[row])
+            if (size == limit and score < scores[0]) or has_vector[row] == 0 or (filtered and mask[row] == 0):
+                continue
+            if visible(row, row_count, now_us, status_mask, end_seq, status, expire_us):
+                size = heap_push(scores, rows, size, score, row)
+    return rows[:size].astype(np.int64)
+
+
+@jit
 def gather(
     row_count: int,
     now_us: int,
@@ -194,7 +259,7 @@ def gather(
     block: NDArray[np.float32],
     query: NDArray[np.float32],
     scan_from: int,
-    ann_rows: NDArray[np.int64],
+    vector_rows: NDArray[np.int64],
     starts: NDArray[np.int64],
     lengths: NDArray[np.int64],
     weights: NDArray[np.float32],
@@ -217,16 +282,17 @@ def gather(
     cand_rows: NDArray[np.int32],
     cand_paths: NDArray[np.int32],
     cand_raw: NDArray[np.float32],
-) -> tuple[int, float]:
-    """Collects the candidates of one segment with all raw scores; returns how many, and the lowest cosine met (over
-    all rows scanned, or a sample of rows beside the graph's): the zero of the vector score.
+) -> tuple[int, float, float, float]:
+    """Collects the candidates of one segment with all raw scores. Returns how many; the lowest cosine met (over all
+    rows scanned, or a sample of rows beside the graph's): the zero of the vector score; their greatest cosine (-inf
+    where there is none) and BM25.
 
     `mask` (uint8 per row, or length 0 for "all") is the filter. `query` of length 0 means no vector path; otherwise
-    rows >= `scan_from` are scanned exactly and `ann_rows` (from the graph) are taken for the rest. `position` must be
-    -1 everywhere and is left filled for `fuse`, which clears it. acc, exact must be 0 and are cleared here.
-    cand_rows/paths: (capacity,), cand_raw: (capacity, RAW_COLUMNS). `reach` > 0 also takes that many neighbours of
-    each candidate on each side in its session. The `recent_limit` latest rows by occur_us, of those from `recent_from`
-    on, are candidates whatever the query.
+    rows >= `scan_from` are scanned exactly and `vector_rows` (from the graph or `scan_codes`) are taken for the rest.
+    `position` must be -1 everywhere and is left filled for `fuse`, which clears it. acc, exact must be 0 and are
+    cleared here. cand_rows/paths: (capacity,), cand_raw: (capacity, RAW_COLUMNS). `reach` > 0 also takes that many
+    neighbours of each candidate on each side in its session. The `recent_limit` latest rows by occur_us, of those from
+    `recent_from` on, are candidates whatever the query.
     """
     touched_count = score_postings(
         row_count,
@@ -249,12 +315,13 @@ def gather(
     size = 0
     for i in range(touched_count - 1, -1, -1):
         row = touched[i]
+        boosted = acc[row] + np.float32(1000.0) * exact[row]  # an exact identifier is never crowded out
+        if size == lexical_limit and (boosted < heap_scores[0] or (boosted == heap_scores[0] and row < heap_rows[0])):
+            continue  # most rows end here, before their columns are looked at
         if filtered and mask[row] == 0:
             continue
-        if not visible(row, row_count, now_us, status_mask, end_seq, status, expire_us):
-            continue
-        boosted = acc[row] + np.float32(1000.0) * exact[row]  # an exact identifier is never crowded out
-        size = heap_push(heap_scores, heap_rows, size, boosted, row)
+        if visible(row, row_count, now_us, status_mask, end_seq, status, expire_us):
+            size = heap_push(heap_scores, heap_rows, size, boosted, row)
     for i in range(size):
         row = heap_rows[i]
         path = P_LEXICAL
@@ -269,24 +336,24 @@ def gather(
             row = i * scan_from // SAMPLE_ROWS
             if has_vector[row] != 0:
                 lowest = min(lowest, np.float64(dot(block[row], query)))
-        vector_scores = np.empty(vector_limit, np.float64)
-        vector_rows = np.empty(vector_limit, np.int32)
+        best_scores = np.empty(vector_limit, np.float64)
+        best_rows = np.empty(vector_limit, np.int32)
         size = 0
-        for i in range(ann_rows.shape[0]):
-            row = ann_rows[i]
+        for i in range(vector_rows.shape[0]):
+            row = vector_rows[i]
             if row >= row_count or row >= scan_from or (filtered and mask[row] == 0):
                 continue
             if visible(row, row_count, now_us, status_mask, end_seq, status, expire_us):
-                size = heap_push(vector_scores, vector_rows, size, dot(block[row], query), row)
+                size = heap_push(best_scores, best_rows, size, dot(block[row], query), row)
         for row in range(scan_from, row_count):
             if has_vector[row] == 0 or (filtered and mask[row] == 0):
                 continue
             if visible(row, row_count, now_us, status_mask, end_seq, status, expire_us):
                 cosine = np.float64(dot(block[row], query))
                 lowest = min(lowest, cosine)
-                size = heap_push(vector_scores, vector_rows, size, cosine, row)
+                size = heap_push(best_scores, best_rows, size, cosine, row)
         for i in range(size):
-            count = _add_candidate(vector_rows[i], P_VECTOR, position, cand_rows, cand_paths, count)
+            count = _add_candidate(best_rows[i], P_VECTOR, position, cand_rows, cand_paths, count)
 
     if recent_limit > 0:
         recent_scores = np.empty(recent_limit, np.float64)
@@ -313,27 +380,20 @@ def gather(
                 if visible(row, row_count, now_us, status_mask, end_seq, status, expire_us):
                     count = _add_candidate(row, P_NEIGHBOUR, position, cand_rows, cand_paths, count)
 
+    highest, bm25 = -np.inf, 0.0
     for i in range(count):
         row = cand_rows[i]
-        cand_raw[i, COSINE] = dot(block[row], query) if with_vector and has_vector[row] != 0 else NO_COSINE
+        cand_raw[i, COSINE] = NO_COSINE
+        if with_vector and has_vector[row] != 0:
+            cand_raw[i, COSINE] = dot(block[row], query)
+            highest = max(highest, np.float64(cand_raw[i, COSINE]))
         cand_raw[i, BM25] = acc[row]
+        bm25 = max(bm25, np.float64(acc[row]))
         cand_raw[i, EXACT] = np.float32(exact[row])
     for i in range(touched_count):
         acc[touched[i]] = 0.0
         exact[touched[i]] = 0
-    return count, lowest
-
-
-@jit_short
-def ranges(count: int, cand_raw: NDArray[np.float32]) -> tuple[float, float]:
-    """Greatest cosine and greatest BM25 of the first `count` candidates; -inf and 0 where there are none."""
-    high, bm25 = -np.inf, 0.0
-    for i in range(count):
-        cosine = np.float64(cand_raw[i, COSINE])
-        if cosine > NO_COSINE:
-            high = max(high, cosine)
-        bm25 = max(bm25, np.float64(cand_raw[i, BM25]))
-    return high, bm25
+    return count, lowest, highest, bm25
 
 
 @jit
@@ -468,6 +528,8 @@ def fuse(
     cand_paths: NDArray[np.int32],
     cand_raw: NDArray[np.float32],
     position: NDArray[np.int32],
+    ids: NDArray[np.uint8],
+    version: NDArray[np.int32],
     layer: NDArray[np.uint8],
     occur_us: NDArray[np.int64],
     importance: NDArray[np.float64],
@@ -482,15 +544,17 @@ def fuse(
     scale: NDArray[np.float64],
     rates: NDArray[np.float64],
     half_life: bool,
-    out_index: NDArray[np.int32],
+    out_ids: NDArray[np.uint8],
+    out_numbers: NDArray[np.int64],
     out_components: NDArray[np.float64],
 ) -> int:
-    """Scores all candidates and selects the best `len(out_index)`; returns how many, best first.
+    """Scores all candidates and selects the best `len(out_ids)`; returns how many, best first.
 
-    out_index: indexes into the candidates; out_components: (len(out_index), COMPONENT_COLUMNS). Order: score, then
-    the later occur time, then the later row. Clears `position`. `rates`: decay rate per day, by layer number.
+    out_ids: (n, 16), out_numbers: (n, FOUND_COLUMNS), out_components: (n, COMPONENT_COLUMNS). Order: score, then the
+    later occur time, then the later row. Clears `position`. `rates`: decay rate per day, by layer number.
     """
-    top_k = out_index.shape[0]
+    top_k = out_ids.shape[0]
+    out_index = np.empty(top_k, np.int32)
     components = np.empty((count, COMPONENT_COLUMNS), np.float64)
     base = base_scores(count, cand_raw, scale)
     conversation = scale[S_NEIGHBOUR] > 0.0
@@ -517,6 +581,8 @@ def fuse(
         components[i, C_IMPORTANCE] = prior
         components[i, C_NEIGHBOUR] = beside
         components[i, C_SCORE] = base[i, 0] + base[i, 1] + exact + time + prior + beside
+        components[i, C_COSINE] = cand_raw[i, COSINE] if cand_raw[i, COSINE] > NO_COSINE else np.float32(0.0)
+        components[i, C_BM25] = cand_raw[i, BM25]
     size = 0
     for i in range(count):
         if components[i, C_SCORE] < scale[S_MIN_SCORE]:
@@ -533,7 +599,16 @@ def fuse(
             at -= 1
         out_index[at] = i
     for i in range(size):
-        out_components[i, :] = components[out_index[i], :]
+        at = out_index[i]
+        row = cand_rows[at]
+        for j in range(COMPONENT_COLUMNS):
+            out_components[i, j] = components[at, j]
+        for j in range(ids.shape[1]):
+            out_ids[i, j] = ids[row, j]
+        out_numbers[i, F_ROW] = row
+        out_numbers[i, F_VERSION] = version[row]
+        out_numbers[i, F_PATHS] = cand_paths[at]
+        out_numbers[i, F_OCCUR] = occur_us[row]
     for i in range(count):
         position[cand_rows[i]] = -1
     return size

@@ -12,6 +12,7 @@ above), reciprocal rank fusion (loses how much better a hit is; it was worse on 
 
 from __future__ import annotations
 
+import functools
 import math
 
 import msgspec
@@ -22,11 +23,13 @@ from memsvc.model import NO_FILTER, RECALLABLE, Filter, Namespace, Status, id_fr
 from memsvc.retrieval import kernels as k
 from memsvc.retrieval.lexical import EXACT_PREFIX, Analysis
 from memsvc.retrieval.segment import NO_ROW, Scratch, Segment, View
+from memsvc.retrieval.vector import SCAN_CODES_FROM_ROWS
 
 VECTOR_CANDIDATES = 48
 RECENT_CANDIDATES = 8
 RECENT_WINDOW_ROWS = 64
-EXACT_SCAN_ROWS = 20_000  # a filter that leaves fewer rows is scanned exactly; see bench.latency
+SCAN_CODES_ROWS = 20_000  # a filter that leaves fewer rows is answered by a scan; see bench.latency
+CODE_OVERSAMPLING = 2  # candidates of a scan of codes for each that is wanted: codes err by less than a thousandth
 ALL_ROWS = 1024  # a conversation up to this long is scored whole: its sessions and neighbours are complete
 RACE_TRIES = 3
 NEGLIGIBLE_SHARE = 0.01
@@ -90,43 +93,107 @@ class Found(msgspec.Struct):
     """One row found. `components` as the C_ columns of the kernels; `paths` a bit set of the P_ constants."""
 
     namespace: Namespace
-    memory_id: str
+    raw_id: bytes
     version: int
     components: list[float]
-    cosine: float
-    bm25: float
     paths: int
     occur_us: int
     row: int
 
+    @property
+    def memory_id(self) -> str:
+        """The id as text; made when asked for, a recall that finds its records in memory never does."""
+        return id_from_bytes(self.raw_id)
+
 
 class _Plan:
-    """Where to look in one segment: its view, the filter's mask, and what the vector graph found.
+    """Where to look in one segment: its view, the filter's mask, and how the vector path goes.
 
-    `raced`: a version was closed since the view was taken, so that the graph may lack what the view still shows; the
-    whole recall is then planned again, since word weights and sequences belong to the views.
+    `vector` is the query's, empty for none; `vector_rows` what the graph or the scan of codes found, and from row
+    `scan_from` on the kernel scans exactly. `raced`: a version was closed since the view was taken, so that the graph
+    may lack what the view still shows; the whole recall is then planned again, since word weights and sequences
+    belong to the views.
     """
 
-    __slots__ = ("ann_rows", "mask", "raced", "scan_from", "vector", "view")
+    __slots__ = ("mask", "raced", "scan_from", "vector", "vector_rows", "view")
 
     def __init__(self, view: View, query: SearchQuery, at: int | None) -> None:
         self.view = view
         unfiltered = query.condition == NO_FILTER
         self.mask = _NO_MASK if unfiltered else view.segment.filter_mask(query.condition, view.row_count)
-        self.vector, self.ann_rows, self.scan_from = _vector_rows(view, query, self.mask, at)
-        self.raced = self.ann_rows.shape[0] > 0 and view.epoch != view.segment.epoch
+        self.vector = _NO_VECTOR
+        self.vector_rows = _NO_ROWS
+        self.scan_from = view.row_count
+        self.raced = False
+        if query.vector is None or query.weights.vector == 0.0:
+            return
+        self.vector = query.vector
+        passing = view.row_count if unfiltered else int(np.count_nonzero(self.mask))
+        wanted = max(query.top_k * 2, VECTOR_CANDIDATES)
+        if passing < SCAN_CODES_FROM_ROWS:
+            self.scan_from = 0
+        elif at is not None or not set(query.statuses) <= _RECALLABLE or not self._graph_search(passing, wanted):
+            self.vector_rows = nearest_codes(view, query, self.mask, self.vector, wanted * CODE_OVERSAMPLING)
+
+    def _graph_search(self, passing: int, wanted: int) -> bool:
+        """Asks the graph; False where it can't help: there is none, too many rows wait for their place in it, or a
+        filter leaves so few rows that a search wide enough to find them costs more than a scan.
+
+        The graph holds what is recallable now: the caller keeps other statuses and the past away from it.
+        """
+        view, vectors = self.view, self.view.segment.vectors
+        if not vectors.has_graph or view.row_count - vectors.graph_rows >= SCAN_CODES_FROM_ROWS:
+            return False
+        if passing < min(view.row_count, SCAN_CODES_ROWS):
+            return False
+        filtered = passing < view.row_count
+        rows, scan_from = vectors.nearest(
+            self.vector, wanted * view.row_count * 3 // (passing * 2) if filtered else wanted
+        )
+        if scan_from == 0:
+            return False
+        if filtered and np.count_nonzero(self.mask[rows[rows < view.row_count]]) < min(wanted, passing):
+            return False
+        self.vector_rows, self.scan_from = rows, scan_from
+        self.raced = rows.shape[0] > 0 and view.epoch != view.segment.epoch
+        return True
+
+
+def nearest_codes(
+    view: View, query: SearchQuery, mask: NDArray[np.uint8], vector: NDArray[np.float32], limit: int
+) -> NDArray[np.int64]:
+    """About the `limit` rows of a view nearest to a (dim,) vector, unordered; see `kernels.scan_codes`."""
+    columns = view.columns
+    rows: NDArray[np.int64] = k.scan_codes(
+        view.row_count,
+        query.now_us,
+        _status_mask(query),
+        mask,
+        columns.end_seq,
+        columns.status,
+        columns.expire_us,
+        columns.has_vector,
+        view.codes,
+        view.code_scales,
+        vector,
+        limit,
+    )
+    return rows
+
+
+def _status_mask(query: SearchQuery) -> int:
+    return sum(1 << status for status in query.statuses)
 
 
 class _Gathered:
-    """Candidates of one segment between the two kernels."""
+    """Candidates of one segment between the two kernels, and their ranges."""
 
-    __slots__ = ("count", "lowest", "scratch", "view")
+    __slots__ = ("bm25", "count", "highest", "lowest", "scratch", "view")
 
-    def __init__(self, view: View, scratch: Scratch, count: int, lowest: float) -> None:
+    def __init__(self, view: View, scratch: Scratch, answer: tuple[int, float, float, float]) -> None:
         self.view = view
         self.scratch = scratch
-        self.count = count
-        self.lowest = lowest
+        self.count, self.lowest, self.highest, self.bm25 = answer
 
 
 def search(segments: list[tuple[Segment, int | None]], query: SearchQuery) -> tuple[list[Found], list[int]]:
@@ -141,8 +208,8 @@ def search(segments: list[tuple[Segment, int | None]], query: SearchQuery) -> tu
         plans = [_Plan(view, query, at) for view, (_, at) in zip(views, segments, strict=True) if view.row_count]
         if not any(plan.raced for plan in plans):
             break
-    idf = _idf(views)
-    gathered = [_gather(plan, query, idf) for plan in plans]
+    weights = _term_weights(views, query.analysis.counts)
+    gathered = [_gather(plan, query, weights) for plan in plans]
     scale = _scale(gathered, query)
     found: list[Found] = []
     for part in gathered:
@@ -157,30 +224,35 @@ def _is_exact(term: str) -> bool:
     return term.startswith(EXACT_PREFIX)
 
 
-def _idf(views: list[View]) -> dict[str, float]:
-    """Inverse document frequency of each known term over all views together."""
+def _term_weights(views: list[View], counts: dict[str, int]) -> dict[str, float]:
+    """Weight of each known term: its inverse document frequency over all views together, times its count in the
+    query.
+    """
     total = sum(view.document_count for view in views)
     frequency: dict[str, int] = {}
     for view in views:
         for term, count in zip(view.terms, view.frequency.tolist(), strict=True):
             frequency[term] = frequency.get(term, 0) + count
-    return {term: math.log(1.0 + max(total - count + 0.5, 0.5) / (count + 0.5)) for term, count in frequency.items()}
+    return {
+        term: counts[term] * math.log(1.0 + max(total - count + 0.5, 0.5) / (count + 0.5))
+        for term, count in frequency.items()
+    }
 
 
-def _gather(plan: _Plan, query: SearchQuery, idf: dict[str, float]) -> _Gathered:
-    view, mask, vector, ann_rows, scan_from = plan.view, plan.mask, plan.vector, plan.ann_rows, plan.scan_from
+def _gather(plan: _Plan, query: SearchQuery, term_weights: dict[str, float]) -> _Gathered:
+    view, mask, vector = plan.view, plan.mask, plan.vector
     segment, columns, rows = view.segment, view.columns, view.row_count
-    starts, lengths, weights, exact_from = _query_postings(view, query, idf)
+    starts, lengths, weights, exact_from = _query_postings(view, term_weights)
     recent_all = vector.shape[0] == 0 or mask.shape[0] > 0
     with_links = query.weights.neighbour > 0.0 and bool(segment.sessions)
     scratch = segment.borrow_scratch(rows)
     limit = max(query.top_k * 2, VECTOR_CANDIDATES)
     if with_links and rows <= ALL_ROWS:
         limit = max(limit, rows)
-    count, lowest = k.gather(
+    answer = k.gather(
         rows,
         query.now_us,
-        sum(1 << status for status in query.statuses),
+        _status_mask(query),
         mask,
         columns.end_seq,
         columns.status,
@@ -189,8 +261,8 @@ def _gather(plan: _Plan, query: SearchQuery, idf: dict[str, float]) -> _Gathered
         columns.has_vector,
         view.block,
         vector,
-        scan_from,
-        ann_rows,
+        plan.scan_from,
+        plan.vector_rows,
         starts,
         lengths,
         weights,
@@ -214,94 +286,76 @@ def _gather(plan: _Plan, query: SearchQuery, idf: dict[str, float]) -> _Gathered
         scratch.paths,
         scratch.raw,
     )
-    return _Gathered(view, scratch, count, lowest)
+    return _Gathered(view, scratch, answer)
 
 
 def _query_postings(
-    view: View, query: SearchQuery, idf: dict[str, float]
+    view: View, term_weights: dict[str, float]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], int]:
     """Posting blocks and weights of the query's terms, words first, and where the identifiers begin.
 
     A word that is in nearly every memory weighs nearly nothing and costs the most: it is left out when a rarer term
     of the query outweighs it a hundred times (scores then differ by less than a percent).
     """
-    counts = query.analysis.counts
-    weights = np.array([idf[term] * counts[term] for term in view.terms], np.float32)
-    exact_from = sum(1 for term in view.terms if not _is_exact(term))
-    if weights.shape[0] > 1:
-        kept = weights >= NEGLIGIBLE_SHARE * weights.max()
-        kept[exact_from:] = True
-        if not kept.all():
-            return view.starts[kept], view.lengths[kept], weights[kept], int(np.count_nonzero(kept[:exact_from]))
-    return view.starts, view.lengths, weights, exact_from
-
-
-def _vector_rows(
-    view: View, query: SearchQuery, mask: NDArray[np.uint8], at: int | None
-) -> tuple[NDArray[np.float32], NDArray[np.int64], int]:
-    """The query's vector (empty for none), rows from the graph, and the row from which on to scan exactly.
-
-    The graph holds what is recallable now: anything else (other statuses, the past) is scanned. A filter that leaves
-    few rows is scanned too; one that leaves many widens the graph's search, and if that finds too few, is scanned.
-    """
-    if query.vector is None or query.weights.vector == 0.0:
-        return _NO_VECTOR, _NO_ROWS, view.row_count
-    vectors = view.segment.vectors
-    if not vectors.has_graph or at is not None or not set(query.statuses) <= set(RECALLABLE):
-        return query.vector, _NO_ROWS, 0
-    wanted = max(query.top_k * 2, VECTOR_CANDIDATES)
-    if mask.shape[0]:
-        passing = int(np.count_nonzero(mask))
-        if passing <= EXACT_SCAN_ROWS:
-            return query.vector, _NO_ROWS, 0
-        widened = wanted * view.row_count * 3 // (passing * 2)
-        rows, scan_from = vectors.nearest(query.vector, widened)
-        if np.count_nonzero(mask[rows[rows < view.row_count]]) < min(wanted, passing):
-            return query.vector, _NO_ROWS, 0
-        return query.vector, rows, scan_from
-    rows, scan_from = vectors.nearest(query.vector, wanted)
-    return query.vector, rows, scan_from
+    terms = view.terms
+    weights = [term_weights[term] for term in terms]
+    if not weights:
+        return view.starts, view.lengths, _NO_WEIGHTS, 0
+    least = NEGLIGIBLE_SHARE * max(weights)
+    kept = [i for i, weight in enumerate(weights) if weight >= least or _is_exact(terms[i])]
+    exact_from = sum(1 for i in kept if not _is_exact(terms[i]))
+    if len(kept) == len(weights):
+        return view.starts, view.lengths, np.array(weights, np.float32), exact_from
+    return view.starts[kept], view.lengths[kept], np.array([weights[i] for i in kept], np.float32), exact_from
 
 
 def _scale(gathered: list[_Gathered], query: SearchQuery) -> NDArray[np.float64]:
     """Ranges over all candidates, and weights: the `scale` of `fuse`."""
-    low, high, bm25 = math.inf, -math.inf, 0.0
-    for part in gathered:
-        low = min(low, part.lowest)
-        if part.count:
-            part_high, part_bm25 = k.ranges(part.count, part.scratch.raw)
-            high, bm25 = max(high, part_high), max(bm25, part_bm25)
-    weights, turns = query.weights, CONVERSATION
-    return np.array(
-        (
-            low,
-            high,
-            bm25,
-            weights.vector,
-            weights.lexical,
-            weights.exact,
-            weights.time,
-            weights.importance,
-            weights.neighbour,
-            *turns.before,
-            *turns.after,
-            turns.reply,
-            turns.session,
-            turns.speaker,
-            turns.statement,
-            turns.length,
-            VECTOR_POWER,
-            LEXICAL_POWER,
-            query.min_score,
-        )
+    scale = _fixed_scale(query.weights).copy()
+    scale[k.S_COS_LOW] = min((part.lowest for part in gathered), default=math.inf)
+    scale[k.S_COS_HIGH] = max((part.highest for part in gathered), default=-math.inf)
+    scale[k.S_BM25_HIGH] = max((part.bm25 for part in gathered), default=0.0)
+    scale[k.S_MIN_SCORE] = query.min_score
+    return scale
+
+
+@functools.lru_cache(maxsize=256)
+def _fixed_scale(weights: Weights) -> NDArray[np.float64]:
+    """The part of the scale that hangs on the weights alone; copy it, it is shared."""
+    turns = CONVERSATION
+    scale = np.zeros(k.SCALE_SIZE)
+    scale[k.S_VECTOR : k.S_MIN_SCORE] = (
+        weights.vector,
+        weights.lexical,
+        weights.exact,
+        weights.time,
+        weights.importance,
+        weights.neighbour,
+        *turns.before,
+        *turns.after,
+        turns.reply,
+        turns.session,
+        turns.speaker,
+        turns.statement,
+        turns.length,
+        VECTOR_POWER,
+        LEXICAL_POWER,
     )
+    return scale
+
+
+@functools.lru_cache(maxsize=16)
+def _rates(decay: DecaySettings) -> NDArray[np.float64]:
+    return np.array(decay.rates)
 
 
 def _fuse(part: _Gathered, query: SearchQuery, scale: NDArray[np.float64]) -> list[Found]:
     view, scratch = part.view, part.scratch
     segment, columns = view.segment, view.columns
-    index = np.empty(min(query.top_k, max(part.count, 1)), np.int32)
-    components = np.empty((index.shape[0], k.COMPONENT_COLUMNS), np.float64)
+    room = min(query.top_k, part.count)
+    ids = np.empty((room, 16), np.uint8)
+    numbers = np.empty((room, k.FOUND_COLUMNS), np.int64)
+    components = np.empty((room, k.COMPONENT_COLUMNS), np.float64)
     size = k.fuse(
         part.count,
         view.row_count,
@@ -310,6 +364,8 @@ def _fuse(part: _Gathered, query: SearchQuery, scale: NDArray[np.float64]) -> li
         scratch.paths,
         scratch.raw,
         scratch.position,
+        columns.ids,
+        columns.version,
         columns.layer,
         columns.occur_us,
         columns.importance,
@@ -322,39 +378,24 @@ def _fuse(part: _Gathered, query: SearchQuery, scale: NDArray[np.float64]) -> li
         columns.prev_row,
         columns.next_row,
         scale,
-        np.array(query.decay.rates),
+        _rates(query.decay),
         query.decay.half_life,
-        index,
+        ids,
+        numbers,
         components,
     )
-    chosen = index[:size]
-    rows = scratch.rows[chosen]
-    raw = scratch.raw[chosen].tolist()
-    paths = scratch.paths[chosen].tolist()
-    ids = columns.ids[rows].tobytes()
-    parts = components[:size].tolist()
-    found = []
-    for i, (row, version, occur_us) in enumerate(
-        zip(rows.tolist(), columns.version[rows].tolist(), columns.occur_us[rows].tolist(), strict=True)
-    ):
-        cosine, bm25, _ = raw[i]
-        found.append(
-            Found(
-                segment.namespace,
-                id_from_bytes(ids[16 * i : 16 * i + 16]),
-                version,
-                parts[i],
-                cosine if cosine > k.NO_COSINE else 0.0,
-                bm25,
-                paths[i],
-                occur_us,
-                row,
-            )
-        )
     segment.return_scratch(scratch)
-    return found
+    raw_ids = ids.tobytes()
+    return [
+        Found(segment.namespace, raw_ids[16 * i : 16 * i + 16], version, scores, paths, occur_us, row)
+        for i, ((row, version, paths, occur_us), scores) in enumerate(
+            zip(numbers[:size].tolist(), components[:size].tolist(), strict=True)
+        )
+    ]
 
 
+_RECALLABLE = frozenset(RECALLABLE)
 _NO_MASK: NDArray[np.uint8] = np.empty(0, np.uint8)
+_NO_WEIGHTS: NDArray[np.float32] = np.empty(0, np.float32)
 _NO_ROWS: NDArray[np.int64] = np.empty(0, np.int64)
 _NO_VECTOR: NDArray[np.float32] = np.empty(0, np.float32)

@@ -176,6 +176,8 @@ class View:
 
     __slots__ = (
         "block",
+        "code_scales",
+        "codes",
         "columns",
         "document_count",
         "epoch",
@@ -196,6 +198,8 @@ class View:
             self.row_count = segment.rows if sequence is None else min(sequence, segment.rows)
             self.columns = segment.columns
             self.block = segment.vectors.block
+            self.codes = segment.vectors.codes
+            self.code_scales = segment.vectors.code_scales
             postings = segment.postings
             vocabulary = postings.vocabulary
             self.terms = [term for term in terms if term in vocabulary]
@@ -211,13 +215,16 @@ class View:
 
 
 class Scratch:
-    """Work arrays of one recall in one segment: acc, exact, touched, position by row, and the candidates."""
+    """Work arrays of one recall in one segment: acc, exact, touched, position by row, and the candidates.
+
+    `touched` has one entry more than rows: see `kernels.score_postings`.
+    """
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.acc = np.zeros(capacity, np.float32)
         self.exact = np.zeros(capacity, np.uint8)
-        self.touched = np.zeros(capacity, np.int32)
+        self.touched = np.zeros(capacity + 1, np.int32)
         self.position = np.full(capacity, NO_ROW, np.int32)
         self.rows = np.zeros(CANDIDATE_LIMIT, np.int32)
         self.paths = np.zeros(CANDIDATE_LIMIT, np.int32)
@@ -315,7 +322,7 @@ class Segment:
         columns.next_row[row] = NO_ROW
         columns.ids[row] = np.frombuffer(raw_id, np.uint8)
         if vector is not None:
-            self.vectors.block[row] = vector
+            self.vectors.put(row, vector[None])
             columns.has_vector[row] = 1
 
     def session_id(self, name: str) -> int:

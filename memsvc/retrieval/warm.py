@@ -13,8 +13,8 @@ import numpy as np
 
 from memsvc.model import Filter, Layer, Memory, MemoryType, Namespace, Scope, Source
 from memsvc.retrieval.lexical import analyze
-from memsvc.retrieval.searcher import SearchQuery, search
-from memsvc.retrieval.segment import Segment
+from memsvc.retrieval.searcher import SearchQuery, nearest_codes, search
+from memsvc.retrieval.segment import Segment, View
 
 
 def warm_kernels(dim: int) -> None:
@@ -42,3 +42,7 @@ def warm_kernels(dim: int) -> None:
     for query_vector in (vector, None):
         for condition in (Filter(), Filter(layers=(Layer.SEMANTIC,))):
             search([(segment, None)], SearchQuery(analyze("warm ID-1"), query_vector, 1, 0, condition=condition))
+    view = View(segment, ())
+    query = SearchQuery(analyze(""), vector, 1, 0)
+    for mask in (np.empty(0, np.uint8), np.ones(view.row_count, np.uint8)):
+        nearest_codes(view, query, mask, vector, 1)

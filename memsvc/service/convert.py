@@ -264,17 +264,18 @@ def change_message(event: ChangeEvent, now_us: int) -> spb.Change:
 
 
 class EncodedMemories:
-    """Serialised `Memory` messages by version, bounded; for recall answers."""
+    """The `memory` field of a hit in wire format, by version, bounded; for recall answers."""
 
     def __init__(self) -> None:
         self._encoded: dict[tuple[Namespace, str, int, Status], bytes] = {}
 
     def encoded(self, memory: Memory, now_us: int) -> bytes:
-        """The bytes of `memory_message`."""
+        """Tag, length and bytes of `memory_message`."""
         key = (memory.namespace, memory.memory_id, memory.version, effective_status(memory, now_us))
         known = self._encoded.get(key)
         if known is None:
-            known = memory_message(memory, now_us).SerializeToString()
+            message = memory_message(memory, now_us).SerializeToString()
+            known = b"\x0a" + _varint(len(message)) + message
             if len(self._encoded) >= ENCODED_CACHE_ENTRIES:
                 self._encoded = {}
             self._encoded[key] = known
@@ -305,43 +306,32 @@ class EncodedMemories:
         """
         found = hit.found
         memory = self.encoded(hit.memory, now_us)
-        score = found.components[-1]
-        body = b"".join(
-            (
-                b"\x0a",
-                _varint(len(memory)),
-                memory,
-                _SCORE.pack(0x11, score),
-                b"\x1a",
-                _COMPONENTS_SIZE,
-                _COMPONENTS.pack(*_interleaved(found.components, found.cosine, found.bm25)),
-                _PATHS[found.paths],
-            )
+        paths = _PATHS[found.paths]
+        vector, lexical, exact, time, importance, neighbour, score, cosine, bm25 = found.components
+        scores = _SCORES.pack(
+            *(0x11, score, 0x1A, _COMPONENTS_SIZE),
+            *(9, vector, 17, lexical, 25, exact, 33, time, 41, importance, 49, neighbour),
+            *(57, cosine, 65, bm25),
         )
-        return b"\x0a" + _varint(len(body)) + body
+        return b"".join((b"\x0a", _varint(len(memory) + len(scores) + len(paths)), memory, scores, paths))
 
 
-# Wire format of ScoreComponents: eight doubles, fields 1 to 8; of Hit: score is field 2, paths are a packed field 4.
-_SCORE = struct.Struct("<Bd")
-_COMPONENTS = struct.Struct("<" + "Bd" * 8)
-_COMPONENTS_SIZE = bytes([_COMPONENTS.size])
+# Wire format of a hit: memory is field 1, score 2, components 3 (eight doubles, fields 1 to 8), paths a packed field 4.
+_SCORES = struct.Struct("<BdBB" + "Bd" * 8)
+_COMPONENTS_SIZE = struct.calcsize("<" + "Bd" * 8)
 _PATHS = tuple(
     b"\x22" + bytes([len(paths)]) + bytes(paths) if paths else b""
     for paths in ([path for path in range(1, 6) if bits >> path & 1] for bits in range(64))
 )
 
 
-def _interleaved(components: list[float], cosine: float, bm25: float) -> tuple[float, ...]:
-    """Tags and values of ScoreComponents in field order; the last component, the score, is not part of it."""
-    vector, lexical, exact, time, importance, neighbour, _ = components
-    return (9, vector, 17, lexical, 25, exact, 33, time, 41, importance, 49, neighbour, 57, cosine, 65, bm25)
-
-
 def _varint(value: int) -> bytes:
     """A protobuf varint."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    if value < 0x80:
+        return _BYTE[value]
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    return bytes((value & 0x7F | 0x80,)) + _varint(value >> 7)
+
+
+_BYTE = tuple(bytes((value,)) for value in range(0x80))

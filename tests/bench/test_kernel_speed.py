@@ -19,7 +19,7 @@ def test_score_postings(benchmark: Any) -> None:
     post_rows = np.arange(rows, dtype=np.int32)
     post_tf = np.ones(rows, np.uint8)
     length = np.full(rows, 10, np.float32)
-    acc, exact, touched = np.zeros(rows, np.float32), np.zeros(rows, np.uint8), np.zeros(rows, np.int32)
+    acc, exact, touched = np.zeros(rows, np.float32), np.zeros(rows, np.uint8), np.zeros(rows + 1, np.int32)
 
     def score() -> int:
         acc[:] = 0

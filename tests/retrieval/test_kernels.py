@@ -11,6 +11,7 @@ from memsvc.model import NEVER_US, Status
 from memsvc.retrieval import kernels
 from memsvc.retrieval.lexical import Analysis
 from memsvc.retrieval.segment import Postings
+from memsvc.retrieval.vector import VectorIndex
 from memsvc.retrieval.warm import warm_kernels
 
 
@@ -83,8 +84,36 @@ def test_base_scores_are_normalised_and_weighted():
     assert kernels.base_scores(4, raw, scale) == pytest.approx(np.array(wanted), rel=1e-5)
 
 
+@pytest.mark.parametrize("filtered", [False, True])
+def test_a_scan_of_codes_finds_what_an_exact_scan_finds(filtered):
+    rng = np.random.default_rng(4)
+    rows, dim, limit = 600, 96, 40
+    vectors = rng.normal(size=(rows, dim)).astype(np.float32)
+    vectors[:10] = 0.0  # rows without a vector
+    index = VectorIndex(dim)
+    index.reserve(rows)
+    index.put(0, vectors)
+    end = np.where(rng.uniform(size=rows) < 0.2, 5, 10**6)
+    status = np.full(rows, Status.ACTIVE, np.uint8)
+    status[50:80] = Status.FORGOTTEN
+    mask = (rng.uniform(size=rows) < 0.7).astype(np.uint8) if filtered else np.empty(0, np.uint8)
+    never, has_vector = np.full(rows, NEVER_US), (np.arange(rows) >= 10).astype(np.uint8)
+    alive = (end > rows) & (status == Status.ACTIVE) & (has_vector != 0) & (mask != 0 if filtered else True)
+    for _ in range(20):
+        query = rng.normal(size=dim).astype(np.float32)
+        found = kernels.scan_codes(
+            *(rows, 0, 1 << Status.ACTIVE, mask, end, status, never, has_vector),
+            *(index.codes, index.code_scales, query, limit),
+        )
+        best = [row for row in np.argsort(-(vectors @ query)).tolist() if alive[row]]
+        assert len(found) == limit
+        assert alive[found].all()
+        assert set(best[: limit // 2]) <= set(found.tolist())
+
+
 def test_warming_compiles_everything():
     warm_kernels(16)
-    kinds = len(kernels.gather.signatures), len(kernels.fuse.signatures)
+    kinds = [len(kernel.signatures) for kernel in (kernels.gather, kernels.fuse, kernels.scan_codes)]
     warm_kernels(16)
-    assert (len(kernels.gather.signatures), len(kernels.fuse.signatures)) == kinds
+    assert [len(kernel.signatures) for kernel in (kernels.gather, kernels.fuse, kernels.scan_codes)] == kinds
+    assert min(kinds) > 0

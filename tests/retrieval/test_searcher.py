@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memsvc.model import RECALLABLE, Filter, Layer, Memory, MemoryType, Namespace, Scope, Source, Status, TimeSpan
-from memsvc.retrieval import kernels
+from memsvc.retrieval import kernels, searcher
 from memsvc.retrieval.lexical import analyze
 from memsvc.retrieval.searcher import SearchQuery, Weights, search
 from memsvc.retrieval.segment import Segment, View
-from memsvc.retrieval.vector import GRAPH_FROM_ROWS, VectorIndex
+from memsvc.retrieval.vector import GRAPH_FROM_ROWS, SCAN_CODES_FROM_ROWS, VectorIndex
 
 DIM = 16
 NS = Namespace("default", Scope.USER, "u")
@@ -108,7 +108,7 @@ def test_words_alone_agree_with_a_slow_bm25():
         return total
 
     for one in built.recall("red apple", weights=Weights(time=0.0, importance=0.0)):
-        assert one.bm25 == pytest.approx(score(documents[int(one.memory_id[-4:], 16)]), rel=1e-5)
+        assert one.components[kernels.C_BM25] == pytest.approx(score(documents[int(one.memory_id[-4:], 16)]), rel=1e-5)
 
 
 def test_components_add_up_to_the_score_and_order_it():
@@ -221,6 +221,21 @@ def test_an_update_during_the_graph_search_is_seen_whole(monkeypatch):
     found, seen = search([(built.segment, None)], query)
     assert (found[0].memory_id, found[0].version) == (memory_id(5), 2)
     assert seen == [GRAPH_FROM_ROWS + 1]
+
+
+def test_a_large_segment_answers_as_an_exact_scan_would(monkeypatch):
+    built = Builder()
+    for n in range(SCAN_CODES_FROM_ROWS + 300):
+        built.put(n, f"note {n}")
+    for n in range(0, 600, 3):
+        built.put(n, f"note {n}", status=Status.FORGOTTEN)
+    asked = [SearchQuery(analyze("note"), unit(n), 12, NOW_US) for n in (3, 500, 4321)]
+    asked.append(SearchQuery(analyze(""), unit(9), 12, NOW_US, condition=Filter(types=(MemoryType.FACT,))))
+    asked.append(SearchQuery(analyze(""), unit(9), 12, NOW_US, statuses=(Status.FORGOTTEN,)))
+    found = [search([(built.segment, at)], query)[0] for query in asked for at in (None, 4200)]
+    monkeypatch.setattr(searcher, "SCAN_CODES_FROM_ROWS", 10**9)
+    exact = [search([(built.segment, at)], query)[0] for query in asked for at in (None, 4200)]
+    assert [[one.memory_id for one in hits] for hits in found] == [[one.memory_id for one in hits] for hits in exact]
 
 
 def test_counts_leave_closed_versions_out():

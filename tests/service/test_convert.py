@@ -105,7 +105,8 @@ def test_hits_are_encoded_as_the_messages_would_be():
         content="长" * 300,
     )
     for paths in (0, 2, 62, 36):
-        found = Found(namespace, memory.memory_id, 1, [0.1, 0.2, 0.0, -0.4, 0.5, 0.6, 1.0], 0.7, 0.8, paths, 0, 0)
+        raw_id = bytes.fromhex(memory.memory_id[4:].replace("-", ""))
+        found = Found(namespace, raw_id, 1, [0.1, 0.2, 0.0, -0.4, 0.5, 0.6, 1.0, 0.7, 0.8], paths, 0, 0)
         answer = RecallAnswer([Hit(memory, found)] * 2, [], [(namespace, 7)], Timings(total_us=3))
         response = convert.EncodedMemories().recall_response(answer, 0)
         parts = dict(zip("vector lexical exact time importance neighbour".split(), found.components, strict=False))
