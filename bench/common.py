@@ -25,6 +25,7 @@ from memsvc.v1 import memory_pb2 as pb
 from memsvc.v1 import memory_service_pb2 as spb
 from memsvc.v1 import memory_service_pb2_grpc as rpc
 
+EVENT = pb.MEMORY_TYPE_EVENT
 OPTIONS = (("grpc.max_send_message_length", 2**25), ("grpc.max_receive_message_length", 2**25))
 SUBJECTS = "billing search login report export mobile payment staging backup index cache theme mail invoice".split()
 VERBS = "uses prefers needs rejects deploys monitors archives tests documents replaces".split()
@@ -118,10 +119,12 @@ def server(data_dir: Path, *arguments: str) -> Iterator[tuple[rpc.MemoryServiceS
 
 
 def write_all(stub: rpc.MemoryServiceStub, user: str, start: int, count: int, batch: int = 1000) -> float:
-    """Writes `sentence`s through the API; returns seconds."""
+    """Writes `sentence`s through the API; returns seconds. As events: they are stored as they come, without the check
+    for duplicates and conflicts that statements go through (bench.policy measures that).
+    """
     began = time.perf_counter()
     for at in range(start, start + count, batch):
-        drafts = [spb.MemoryDraft(content=sentence(i)) for i in range(at, min(at + batch, start + count))]
+        drafts = [spb.MemoryDraft(content=sentence(i), type=EVENT) for i in range(at, min(at + batch, start + count))]
         stub.BatchWrite(spb.BatchWriteRequest(owners=pb.Owners(user_id=user), memories=drafts))
     return time.perf_counter() - began
 

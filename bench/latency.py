@@ -119,7 +119,9 @@ def at_size(rows: int, base: NDArray[np.float32], model_id: str, echo: Any, coun
             fresh = iter(range(rows, rows + count + 200))
             figures["write"] = common.timed(
                 lambda _: stub.Write(
-                    spb.WriteRequest(owners=owners, memory=spb.MemoryDraft(content=common.sentence(next(fresh))))
+                    spb.WriteRequest(
+                        owners=owners, memory=spb.MemoryDraft(content=common.sentence(next(fresh)), type=common.EVENT)
+                    )
                 ),
                 count // 2,
                 20,
@@ -152,11 +154,19 @@ def crossover(base: NDArray[np.float32]) -> list[tuple[int, float, float, float]
         index = VectorIndex(vectors.shape[1], rows)
         index.put(0, vectors)
         long, byte = np.full(rows, NEVER_US), np.ones(rows, np.uint8)
+        sessions = np.full(rows, -1, np.int32)
         graph = built_graph(vectors)
 
-        def codes(i: int, index: VectorIndex = index, long: Any = long, byte: Any = byte, v: Any = vectors) -> None:
+        def codes(
+            i: int,
+            index: VectorIndex = index,
+            long: Any = long,
+            byte: Any = byte,
+            sessions: Any = sessions,
+            v: Any = vectors,
+        ) -> None:
             kernels.scan_codes(
-                *(len(v), 0, 1 << Status.ACTIVE, everything, long, byte, long, byte),
+                *(len(v), 0, 1 << Status.ACTIVE, -1, everything, long, byte, long, sessions, byte),
                 *(index.codes, index.code_scales, v[i % 100], 96),
             )
 

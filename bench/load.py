@@ -35,7 +35,7 @@ def client(kind: str, address: str, threads: int, seconds: float, results: Any, 
                     echo(0)
                 elif kind == "mixed" and count % 10 == 9:
                     text = common.sentence(start + thread * 100_000 + count)
-                    stub.Write(spb.WriteRequest(owners=owners, memory=spb.MemoryDraft(content=text)))
+                    stub.Write(spb.WriteRequest(owners=owners, memory=spb.MemoryDraft(content=text, type=common.EVENT)))
                 else:
                     stub.Recall(recall)
                 count += 1

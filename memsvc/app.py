@@ -18,12 +18,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 from memsvc.config import Settings, default_model_cache_dir
+from memsvc.errors import ConfigInvalid
 from memsvc.memory import care
+from memsvc.memory.arbiter import Arbiter, calibration_for
 from memsvc.memory.care import ReindexJob
 from memsvc.memory.feed import ChangeFeed
-from memsvc.memory.memories import Memories
+from memsvc.memory.forgetting import Forgetting
+from memsvc.memory.ingest import Ingestor, MakeJudge
+from memsvc.memory.memories import Memories, Staging
+from memsvc.memory.policies import Policies
 from memsvc.memory.recall import Recaller
 from memsvc.memory.reindex import check_model
+from memsvc.memory.settling import Settling
+from memsvc.memory.transactions import Transactions
 from memsvc.model import IdMinter
 from memsvc.retrieval.default_model import ensure_default_model
 from memsvc.retrieval.embedder import Embedder
@@ -63,6 +70,7 @@ class Service:
 
     def __init__(self, settings: Settings, progress: Callable[[str, int, int], None] | None = None) -> None:
         check_listen(settings.listen)
+        self.policies = Policies(settings.sensitive_policy)
         self.settings = settings
         self._started_s = time.monotonic()
         self.engine = open_engine(settings)
@@ -80,20 +88,22 @@ class Service:
             save_after_changes=settings.segment_save_rows,
         )
         self.feed = ChangeFeed(self.engine)
-        self.memories = Memories(
+        self.transactions = Transactions(
             self.engine,
             self.embedder,
             self.segments,
             self.feed,
             clock_us=now_us,
-            minter=IdMinter(now_us),
-            content_max_bytes=settings.content_max_bytes,
             answer_retention_us=round(settings.answer_retention_hours * _HOUR_US),
         )
+        self._build_learning(settings)
         self.recaller = Recaller(self.engine, self.embedder, self.segments, clock_us=now_us)
         self.reindex = ReindexJob(self.engine, open_model, self._switch_model)
         self.memory_servicer = MemoryServicer(
             self.memories,
+            self.forgetting,
+            self.ingestor,
+            self.settling,
             self.recaller,
             self.feed,
             clock_us=now_us,
@@ -106,6 +116,27 @@ class Service:
             self._admin(),
             worker_threads=settings.worker_threads,
             watch_streams_max=settings.watch_streams_max,
+        )
+
+    def _build_learning(self, settings: Settings) -> None:
+        """Writing, and the funnel in front of it."""
+        self.arbiter = Arbiter(self.engine, self.segments, calibration_for(self.embedder.model_id))
+        self.memories = Memories(
+            self.transactions,
+            self.arbiter,
+            self.policies,
+            minter=IdMinter(now_us),
+            content_max_bytes=settings.content_max_bytes,
+            staging=Staging(round(settings.staging_days * 24 * _HOUR_US), settings.staging_sessions),
+        )
+        self.forgetting = Forgetting(self.transactions)
+        self.settling = Settling(self.transactions, self.policies, settings.content_max_bytes)
+        self.ingestor = Ingestor(
+            self.transactions,
+            self.memories,
+            self.policies,
+            content_max_bytes=settings.content_max_bytes,
+            make_judge=_chat_judge(settings),
         )
 
     def _admin(self) -> AdminServicer:
@@ -141,6 +172,9 @@ class Service:
             self.embedder.model_id,
             self.embedder.dim,
             self.segments.unindexed_rows(),
+            self.ingestor.counts.messages,
+            self.ingestor.counts.kept,
+            self.ingestor.counts.fallbacks,
         )
 
     def backup(self, directory: Path) -> int:
@@ -151,7 +185,8 @@ class Service:
         """After a reindex: everything uses the new model from the next call on."""
 
         def switch() -> None:
-            self.memories.embedder = self.recaller.embedder = self.embedder = embedder
+            self.transactions.embedder = self.recaller.embedder = self.embedder = embedder
+            self.arbiter.calibration = calibration_for(embedder.model_id)
 
         self.segments.switch_model(embedder.model_id, embedder.dim, switch)
 
@@ -162,6 +197,24 @@ class Service:
         self.segments.close()
         self.embedder.close()
         self.engine.close()
+
+
+def _chat_judge(settings: Settings) -> MakeJudge | None:
+    """The configured endpoint, or None. Raises ConfigInvalid when its settings are not whole."""
+    if not settings.chat_url:
+        return None
+    if not settings.chat_model:
+        raise ConfigInvalid("chat_url is set, chat_model is not: name the model to ask", setting="chat_model")
+    from memsvc.memory.funnel.chat_judge import ChatJudge, ChatSettings, http_library
+
+    http_library()  # what is missing is said at the start, not at the first ingest
+    chat = ChatSettings(
+        base_url=settings.chat_url,
+        model=settings.chat_model,
+        api_key=settings.chat_api_key.get_secret_value(),
+        timeout_s=settings.chat_timeout_s,
+    )
+    return lambda local: ChatJudge(local, chat)
 
 
 def resident_size_bytes() -> int:

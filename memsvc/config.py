@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -47,6 +47,17 @@ class Settings(BaseSettings):
     )
     content_max_bytes: int = Field(65_536, ge=1, le=2**24, description="Largest content of a memory, in UTF-8.")
     log_level: str = Field("INFO", description="DEBUG, INFO, WARNING or ERROR. Logs hold no content.")
+    sensitive_policy: str = Field(
+        "", description='Secrets by tenant as JSON, such as {"*": {"phone": "redact"}}; empty: reject all kinds.'
+    )
+    staging_days: float = Field(14.0, gt=0, le=3650, description="How long a staged memory waits.")
+    staging_sessions: int = Field(
+        2, ge=1, le=100, description="In how many sessions a staged memory must be met to become long-term."
+    )
+    chat_url: str = Field("", description="Base URL of an OpenAI-compatible endpoint that judges unclear messages.")
+    chat_model: str = Field("", description="Model that the endpoint is asked for.")
+    chat_api_key: SecretStr = Field(SecretStr(""), description="Key of the endpoint.")
+    chat_timeout_s: float = Field(8.0, gt=0, le=120, description="Time for one batch of messages, retries included.")
     hf_endpoint: str = Field("", description="Hub that `memsvc model pull` asks; empty: huggingface.co.")
 
 

@@ -61,6 +61,12 @@ class LayerNotWritable(InvalidArgument):
     reason = "LAYER_NOT_WRITABLE"
 
 
+class SensitiveContent(InvalidArgument):
+    """The content holds secrets that the tenant's policy rejects; metadata names kinds and positions, never values."""
+
+    reason = "SENSITIVE_CONTENT"
+
+
 class NotFound(MemsvcError):
     """Nothing with that id in the namespaces that the caller named."""
 

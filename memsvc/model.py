@@ -70,11 +70,14 @@ class Status(IntEnum):
 
 
 RECALLABLE = (Status.ACTIVE, Status.CONTESTED)
+EXPIRING = (*RECALLABLE, Status.STAGED)  # statuses that an expire time ends
 
 
 def effective_status(memory: Memory, now_us: int) -> Status:
-    """The status that counts: a recallable memory past its expire time is EXPIRED, whether or not a job said so."""
-    if memory.expire_time_us <= now_us and memory.status in RECALLABLE:
+    """The status that counts: a standing or staged memory past its expire time is EXPIRED, whether or not a job said
+    so.
+    """
+    if memory.expire_time_us <= now_us and memory.status in EXPIRING:
         return Status.EXPIRED
     return memory.status
 
@@ -120,7 +123,9 @@ class Memory(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """One immutable version of a memory. Times are UTC microseconds since 1970; new fields go at the end.
 
     `memory_id` is `mem_` + UUIDv7 in hex with dashes; `version` counts from 1; `sequence` is the namespace's change
-    number that wrote this version; `embedding_dim` 0 means that the version has no vector.
+    number that wrote this version; `embedding_dim` 0 means that the version has no vector. `seen_count`,
+    `last_seen_time_us` and `further_sources` (the newest few) tell of later statements that were merged into it;
+    `blocked` puts a forgotten memory on the blocklist.
     """
 
     memory_id: str
@@ -147,6 +152,10 @@ class Memory(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     access_count: int = 0
     embedding_model: str = ""
     embedding_dim: int = 0
+    seen_count: int = 1
+    last_seen_time_us: int = 0
+    further_sources: tuple[Source, ...] = ()
+    blocked: bool = False
 
     @property
     def etag(self) -> str:
@@ -158,7 +167,8 @@ class Change(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """One entry of a namespace's change log.
 
     The before-image is version `version - 1` of the memory (versions are immutable and kept, so a second copy in the
-    log would be the same truth twice); 0 means that there was none.
+    log would be the same truth twice); 0 means that there was none. `evidence` is a JSON object of what a conflict
+    check saw, or empty.
     """
 
     sequence: int
@@ -169,6 +179,7 @@ class Change(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     actor: str = ""
     reason: str = ""
     request_id: str = ""
+    evidence: str = ""
 
     @property
     def before_version(self) -> int:

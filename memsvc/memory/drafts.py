@@ -37,7 +37,9 @@ BATCH_MAX = 1000
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory to be stored; None means unset. Times are UTC microseconds."""
+    """A memory to be stored; None means unset. Times are UTC microseconds. `staged`: not important enough to be active;
+    only the funnel says so.
+    """
 
     content: str
     type: MemoryType | None = None
@@ -52,6 +54,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     occur_time_us: int | None = None
     expire_time_us: int | None = None
     supersedes: tuple[str, ...] = ()
+    staged: bool = False
 
 
 def check_draft(draft: Draft, content_max_bytes: int, path: str) -> None:

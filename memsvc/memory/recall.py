@@ -61,6 +61,7 @@ class RecallRequest(msgspec.Struct, frozen=True, kw_only=True):
     as_of_us: int | None = None
     min_sequences: dict[Namespace, int] = {}
     budget_s: float = 0.05
+    session_id: str = ""
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -199,6 +200,7 @@ class Recaller:
             if request.condition.statuses
             else request.condition,
             statuses=statuses,
+            session_id=request.session_id if request.as_of_us is None else "",
             min_score=request.min_score,
             weights=request.weights,
             decay=self._decay,

@@ -12,7 +12,8 @@ invisible to it.
 Scratch arrays belong to one call at a time (see `segment.Scratch`).
 
 Rejected: numpy expressions (a dozen temporaries and passes over all rows per recall); numba's parallel mode (two cores
-are better used by two recalls); float16 vectors in the kernel (numba has no half type on CPUs).
+are better used by two recalls); float16 vectors in the kernel (numba has no half type on CPUs); several files (numba's
+disk cache looks at the stamp of a function's own file: a change of what it calls elsewhere would go unseen).
 
 Compiled once per machine and cached on disk by numba; `warm` compiles all of it before the first recall.
 """
@@ -31,6 +32,7 @@ BM25_K1 = 0.9  # best in trials on LoCoMo and CMRC
 BM25_B = 0.4
 
 ACTIVE, EXPIRED, CONTESTED = int(Status.ACTIVE), int(Status.EXPIRED), int(Status.CONTESTED)
+STAGED = int(Status.STAGED)
 
 # Columns of the candidate matrix that `gather` fills and `fuse` reads.
 COSINE, BM25, EXACT = 0, 1, 2
@@ -47,6 +49,7 @@ FOUND_COLUMNS = 4
 # How a candidate was found, bit by bit; equals 1 << RecallPath of the contract.
 P_VECTOR, P_LEXICAL, P_EXACT, P_RECENT, P_NEIGHBOUR = 2, 4, 8, 16, 32
 
+CODE_MAX = 127
 CODE_BLOCK_ROWS = 256
 QUERY_CODE_MAX = 1023  # times 127 times 4,096 dimensions fits 32 bits
 NO_COSINE = np.float32(-2.0)  # below every cosine: the row has no vector, or none was asked for
@@ -72,18 +75,23 @@ def visible(
     row_count: int,
     now_us: int,
     status_mask: int,
+    own_session: int,
     end_seq: NDArray[np.int64],
     status: NDArray[np.uint8],
     expire_us: NDArray[np.int64],
+    session: NDArray[np.int32],
 ) -> bool:
     """Whether the version of a row < `row_count` stands at sequence `row_count` (row r was written by change r + 1)
-    and its status is allowed; as `model.effective_status`, a recallable one past its time counts as EXPIRED.
+    and its status is allowed; as `model.effective_status`, a standing or staged one past its time counts as EXPIRED.
+    A staged row of session number `own_session` (-1 for none) is allowed whatever the mask says.
     """
     if end_seq[row] <= row_count:
         return False
     effective = status[row]
-    if expire_us[row] <= now_us and (effective == ACTIVE or effective == CONTESTED):
+    if expire_us[row] <= now_us and (effective == ACTIVE or effective == CONTESTED or effective == STAGED):
         effective = EXPIRED
+    if effective == STAGED and own_session >= 0 and session[row] == own_session:
+        return True
     return (status_mask >> effective) & 1 == 1
 
 
@@ -189,6 +197,19 @@ def _add_candidate(row: int, path: int, position: Any, cand_rows: Any, cand_path
     return count
 
 
+@jit_short
+def encode(vectors: NDArray[np.float32], codes: NDArray[np.int8], scales: NDArray[np.float32]) -> None:
+    """Codes (n, dim) and scales (n,) of (n, dim) vectors: a row's largest magnitude becomes CODE_MAX; zeros stay 0."""
+    for row in range(vectors.shape[0]):
+        largest = np.float32(0.0)
+        for i in range(vectors.shape[1]):
+            largest = max(largest, abs(vectors[row, i]))
+        scale = largest / np.float32(CODE_MAX) if largest > np.float32(0.0) else np.float32(1.0)
+        scales[row] = scale
+        for i in range(vectors.shape[1]):
+            codes[row, i] = np.int8(np.rint(vectors[row, i] / scale))
+
+
 @jit
 def code_products(codes: NDArray[np.int8], query: NDArray[np.int16], products: NDArray[np.int32]) -> None:
     """Inner products of (n, dim) codes with a coded query into products[:n].
@@ -207,10 +228,12 @@ def scan_codes(
     row_count: int,
     now_us: int,
     status_mask: int,
+    own_session: int,
     mask: NDArray[np.uint8],
     end_seq: NDArray[np.int64],
     status: NDArray[np.uint8],
     expire_us: NDArray[np.int64],
+    session: NDArray[np.int32],
     has_vector: NDArray[np.uint8],
     codes: NDArray[np.int8],
     code_scales: NDArray[np.float32],
@@ -240,7 +263,7 @@ def scan_codes(
             score = np.float64(np.float32(products[row - start]) * code_scales[row])
             if (size == limit and score < scores[0]) or has_vector[row] == 0 or (filtered and mask[row] == 0):
                 continue
-            if visible(row, row_count, now_us, status_mask, end_seq, status, expire_us):
+            if visible(row, row_count, now_us, status_mask, own_session, end_seq, status, expire_us, session):
                 size = heap_push(scores, rows, size, score, row)
     return rows[:size].astype(np.int64)
 
@@ -250,10 +273,12 @@ def gather(
     row_count: int,
     now_us: int,
     status_mask: int,
+    own_session: int,
     mask: NDArray[np.uint8],
     end_seq: NDArray[np.int64],
     status: NDArray[np.uint8],
     expire_us: NDArray[np.int64],
+    session: NDArray[np.int32],
     occur_us: NDArray[np.int64],
     has_vector: NDArray[np.uint8],
     block: NDArray[np.float32],
@@ -320,7 +345,7 @@ def gather(
             continue  # most rows end here, before their columns are looked at
         if filtered and mask[row] == 0:
             continue
-        if visible(row, row_count, now_us, status_mask, end_seq, status, expire_us):
+        if visible(row, row_count, now_us, status_mask, own_session, end_seq, status, expire_us, session):
             size = heap_push(heap_scores, heap_rows, size, boosted, row)
     for i in range(size):
         row = heap_rows[i]
@@ -343,12 +368,12 @@ def gather(
             row = vector_rows[i]
             if row >= row_count or row >= scan_from or (filtered and mask[row] == 0):
                 continue
-            if visible(row, row_count, now_us, status_mask, end_seq, status, expire_us):
+            if visible(row, row_count, now_us, status_mask, own_session, end_seq, status, expire_us, session):
                 size = heap_push(best_scores, best_rows, size, dot(block[row], query), row)
         for row in range(scan_from, row_count):
             if has_vector[row] == 0 or (filtered and mask[row] == 0):
                 continue
-            if visible(row, row_count, now_us, status_mask, end_seq, status, expire_us):
+            if visible(row, row_count, now_us, status_mask, own_session, end_seq, status, expire_us, session):
                 cosine = np.float64(dot(block[row], query))
                 lowest = min(lowest, cosine)
                 size = heap_push(best_scores, best_rows, size, cosine, row)
@@ -361,7 +386,7 @@ def gather(
         size = 0
         for row in range(recent_from, row_count):
             if (not filtered or mask[row] != 0) and visible(
-                row, row_count, now_us, status_mask, end_seq, status, expire_us
+                row, row_count, now_us, status_mask, own_session, end_seq, status, expire_us, session
             ):
                 size = heap_push(recent_scores, recent_rows, size, np.float64(occur_us[row]), row)
         for i in range(size):
@@ -377,7 +402,7 @@ def gather(
                     break
                 if filtered and mask[row] == 0:
                     continue
-                if visible(row, row_count, now_us, status_mask, end_seq, status, expire_us):
+                if visible(row, row_count, now_us, status_mask, own_session, end_seq, status, expire_us, session):
                     count = _add_candidate(row, P_NEIGHBOUR, position, cand_rows, cand_paths, count)
 
     highest, bm25 = -np.inf, 0.0

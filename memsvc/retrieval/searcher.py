@@ -76,7 +76,9 @@ class DecaySettings(msgspec.Struct, frozen=True):
 
 
 class SearchQuery(msgspec.Struct):
-    """What to look for. `vector`: (dim,) float32 or None; `now_us` is the time that ages and expiry count from."""
+    """What to look for. `vector`: (dim,) float32 or None; `now_us` is the time that ages and expiry count from. Staged
+    memories of `session_id` are found as if they were active.
+    """
 
     analysis: Analysis
     vector: NDArray[np.float32] | None
@@ -84,6 +86,7 @@ class SearchQuery(msgspec.Struct):
     now_us: int
     condition: Filter = NO_FILTER
     statuses: tuple[Status, ...] = RECALLABLE
+    session_id: str = ""
     min_score: float = -math.inf
     weights: Weights = Weights()
     decay: DecaySettings = DecaySettings()
@@ -132,14 +135,15 @@ class _Plan:
         wanted = max(query.top_k * 2, VECTOR_CANDIDATES)
         if passing < SCAN_CODES_FROM_ROWS:
             self.scan_from = 0
-        elif at is not None or not set(query.statuses) <= _RECALLABLE or not self._graph_search(passing, wanted):
+        elif at is not None or not set(query.statuses) <= _RECALLABLE or not self._graph_search(query, passing, wanted):
             self.vector_rows = nearest_codes(view, query, self.mask, self.vector, wanted * CODE_OVERSAMPLING)
 
-    def _graph_search(self, passing: int, wanted: int) -> bool:
+    def _graph_search(self, query: SearchQuery, passing: int, wanted: int) -> bool:
         """Asks the graph; False where it can't help: there is none, too many rows wait for their place in it, or a
         filter leaves so few rows that a search wide enough to find them costs more than a scan.
 
-        The graph holds what is recallable now: the caller keeps other statuses and the past away from it.
+        The graph holds what is recallable now: the caller keeps other statuses and the past away from it. Staged
+        memories of the query's own session are few and join what it finds.
         """
         view, vectors = self.view, self.view.segment.vectors
         if not vectors.has_graph or view.row_count - vectors.graph_rows >= SCAN_CODES_FROM_ROWS:
@@ -154,7 +158,9 @@ class _Plan:
             return False
         if filtered and np.count_nonzero(self.mask[rows[rows < view.row_count]]) < min(wanted, passing):
             return False
-        self.vector_rows, self.scan_from = rows, scan_from
+        staged = view.segment.staged_rows(query.session_id)
+        self.vector_rows = np.concatenate([rows, staged]) if staged.size else rows
+        self.scan_from = scan_from
         self.raced = rows.shape[0] > 0 and view.epoch != view.segment.epoch
         return True
 
@@ -163,15 +169,17 @@ def nearest_codes(
     view: View, query: SearchQuery, mask: NDArray[np.uint8], vector: NDArray[np.float32], limit: int
 ) -> NDArray[np.int64]:
     """About the `limit` rows of a view nearest to a (dim,) vector, unordered; see `kernels.scan_codes`."""
-    columns = view.columns
+    columns, own_session = view.columns, view.segment.session_numbers.get(query.session_id, NO_ROW)
     rows: NDArray[np.int64] = k.scan_codes(
         view.row_count,
         query.now_us,
         _status_mask(query),
+        own_session,
         mask,
         columns.end_seq,
         columns.status,
         columns.expire_us,
+        columns.session,
         columns.has_vector,
         view.codes,
         view.code_scales,
@@ -245,6 +253,7 @@ def _gather(plan: _Plan, query: SearchQuery, term_weights: dict[str, float]) -> 
     starts, lengths, weights, exact_from = _query_postings(view, term_weights)
     recent_all = vector.shape[0] == 0 or mask.shape[0] > 0
     with_links = query.weights.neighbour > 0.0 and bool(segment.sessions)
+    own_session = segment.session_numbers.get(query.session_id, NO_ROW)
     scratch = segment.borrow_scratch(rows)
     limit = max(query.top_k * 2, VECTOR_CANDIDATES)
     if with_links and rows <= ALL_ROWS:
@@ -253,10 +262,12 @@ def _gather(plan: _Plan, query: SearchQuery, term_weights: dict[str, float]) -> 
         rows,
         query.now_us,
         _status_mask(query),
+        own_session,
         mask,
         columns.end_seq,
         columns.status,
         columns.expire_us,
+        columns.session,
         columns.occur_us,
         columns.has_vector,
         view.block,

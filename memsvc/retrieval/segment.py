@@ -42,6 +42,7 @@ OPEN_SEQ = 2**62  # end_seq of a version that still stands
 NO_ROW = -1
 QUESTION_MARKS = ("?", "？")
 CANDIDATE_LIMIT = 4096  # 3 lists of at most 300, each with up to 4 neighbours, fit
+STAGED_ROWS_MAX = 256
 SCRATCH_SLACK_ROWS = 1024
 SCRATCH_KEPT = 16
 
@@ -66,7 +67,7 @@ COLUMNS: dict[str, Any] = {
     "next_row": np.int32,
 }
 
-KEY_TAG, KEY_SUBJECT, KEY_TOOL, KEY_SESSION = "t", "s", "o", "e"
+KEY_TAG, KEY_SUBJECT, KEY_TOOL, KEY_SESSION, KEY_STAGED, KEY_BLOCKED = "t", "s", "o", "e", "g", "b"
 
 
 class Columns:
@@ -446,6 +447,20 @@ class Segment:
             named |= self.speaker_terms.get(term, set())
         return named.pop() if len(named) == 1 else NO_ROW
 
+    def standing_rows(self, kind: str, text: str, limit: int) -> NDArray[np.int64]:
+        """The newest `limit` rows of a keyword list whose versions are the current ones."""
+        with self.lock:
+            rows = self.keywords.get((kind, text))
+            if rows is None:
+                return np.empty(0, np.int64)
+            listed = rows.rows[: rows.count]
+            standing: NDArray[np.int64] = listed[self.columns.end_seq[listed] == OPEN_SEQ][-limit:].astype(np.int64)
+            return standing
+
+    def staged_rows(self, session_id: str) -> NDArray[np.int64]:
+        """Current rows of staged memories of a session; none for the empty name."""
+        return self.standing_rows(KEY_STAGED, session_id, STAGED_ROWS_MAX) if session_id else np.empty(0, np.int64)
+
     def memory_id(self, row: int) -> str:
         """The id of the row's memory."""
         return id_from_bytes(self.columns.ids[row].tobytes())
@@ -487,4 +502,8 @@ def _keys(memory: Memory) -> list[tuple[str, str]]:
         keys.append((KEY_TOOL, memory.source.tool))
     if memory.source.session_id:
         keys.append((KEY_SESSION, memory.source.session_id))
+    if memory.status == Status.STAGED:
+        keys.extend(dict.fromkeys(((KEY_STAGED, ""), (KEY_STAGED, memory.source.session_id))))
+    if memory.blocked:
+        keys.append((KEY_BLOCKED, ""))
     return keys

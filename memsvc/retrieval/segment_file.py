@@ -32,7 +32,6 @@ LOG = logging.getLogger("memsvc.segments")
 MAGIC = b"MSVCSEG\x00"
 FORMAT = 1
 SAVE_FROM_ROWS = 1000  # smaller segments rebuild faster than a file is opened
-CODE_CHUNK_ROWS = 4096
 _PREFIX = struct.Struct("<8sIQ")
 _CHUNK_BYTES = 1 << 22
 
@@ -212,8 +211,7 @@ def _rebuilt(header: _Header, arrays: dict[str, NDArray[Any]], namespace: Namesp
     for name in (*COLUMNS, "ids"):
         getattr(segment.columns, name)[:rows] = arrays[name]
     segment.vectors.reserve(capacity)
-    for at in range(0, rows, CODE_CHUNK_ROWS):
-        segment.vectors.put(at, arrays["block"][at : at + CODE_CHUNK_ROWS].astype(np.float32))
+    segment.vectors.put(0, arrays["block"])
     segment.postings = _postings(header, arrays)
     start = 0
     for kind, text, count in header.keywords:

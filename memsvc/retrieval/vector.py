@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsvc.locks import SharedLock
+from memsvc.retrieval import kernels
 
 SCAN_CODES_FROM_ROWS = 4096  # below, the exact scan is fast enough
 GRAPH_FROM_ROWS = 12_288  # the scan of codes is faster below; measured by bench.latency --crossover
-CODE_MAX = 127
 GRAPH_M = 24  # links per node; recall@10 against exact >= 0.98 at 100k rows with EF_SEARCH (bench.latency)
 EF_CONSTRUCTION = 160
 EF_SEARCH = 80  # at GRAPH_FROM_ROWS; each doubling of the rows adds EF_PER_DOUBLING (bench.latency holds 0.98)
@@ -73,13 +73,10 @@ class VectorIndex:
                 setattr(self, name, grown)
 
     def put(self, start: int, vectors: NDArray[np.float32]) -> None:
-        """Stores (n, dim) vectors from row `start` on, and their codes: the rows' largest magnitudes become 127."""
-        end = start + len(vectors)
-        self.block[start:end] = vectors
-        largest = np.abs(vectors).max(axis=1)
-        scales = np.where(largest > 0.0, largest / CODE_MAX, 1.0).astype(np.float32)
-        self.codes[start:end] = np.rint(vectors / scales[:, None])
-        self.code_scales[start:end] = scales
+        """Stores (n, dim) vectors from row `start` on, and their codes."""
+        rows = slice(start, start + len(vectors))
+        self.block[rows] = vectors
+        kernels.encode(self.block[rows], self.codes[rows], self.code_scales[rows])
 
     def index_more(self, row_count: int, wanted: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> bool:
         """Adds one chunk of rows below `row_count` to the graph; returns whether more are left.

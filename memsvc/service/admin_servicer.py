@@ -39,6 +39,9 @@ class Counters(msgspec.Struct, frozen=True):
     model_id: str
     dim: int
     unindexed_row_count: int
+    ingested_message_count: int
+    kept_message_count: int
+    evaluator_fallback_count: int
 
 
 class AdminServicer(rpc.AdminServiceServicer):
@@ -84,6 +87,9 @@ class AdminServicer(rpc.AdminServiceServicer):
             write_count=counters.write_count,
             uptime_s=counters.uptime_s,
             unindexed_row_count=counters.unindexed_row_count,
+            ingested_message_count=counters.ingested_message_count,
+            kept_message_count=counters.kept_message_count,
+            evaluator_fallback_count=counters.evaluator_fallback_count,
         )
 
     @answers

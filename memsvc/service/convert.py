@@ -11,6 +11,7 @@ Rejected: protobuf's json_format (ten times slower), a generic descriptor walk f
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Iterable
 from typing import Any
@@ -199,6 +200,18 @@ def at_message(value: Namespace, sequence: int) -> pb.NamespaceSequence:
     return pb.NamespaceSequence(namespace=namespace_message(value), sequence=sequence)
 
 
+def source_message(source: Source) -> pb.Source:
+    """Where a memory came from."""
+    return pb.Source(tool=source.tool, session_id=source.session_id, message_id=source.message_id)
+
+
+def struct_message(value: dict[str, Any]) -> struct_pb2.Struct:
+    """Plain values as a Struct."""
+    message = struct_pb2.Struct()
+    message.update(value)
+    return message
+
+
 def memory_message(memory: Memory, now_us: int) -> pb.Memory:
     """A memory with the status that counts at `now_us`."""
     message = pb.Memory(
@@ -210,9 +223,7 @@ def memory_message(memory: Memory, now_us: int) -> pb.Memory:
         subject=memory.subject,
         content=memory.content,
         tags=memory.tags,
-        source=pb.Source(
-            tool=memory.source.tool, session_id=memory.source.session_id, message_id=memory.source.message_id
-        ),
+        source=source_message(memory.source),
         importance=memory.importance,
         confidence=memory.confidence,
         status=int(effective_status(memory, now_us)),  # type: ignore[arg-type]
@@ -224,7 +235,12 @@ def memory_message(memory: Memory, now_us: int) -> pb.Memory:
         access_count=memory.access_count,
         etag=memory.etag,
         sequence=memory.sequence,
+        seen_count=memory.seen_count,
+        further_sources=[source_message(source) for source in memory.further_sources],
+        blocked=memory.blocked,
     )
+    if memory.last_seen_time_us:
+        message.last_seen_time.CopyFrom(timestamp(memory.last_seen_time_us))
     if memory.metadata:
         message.metadata.update(memory.metadata)
     if memory.expire_time_us != NEVER_US:
@@ -238,12 +254,16 @@ def memory_message(memory: Memory, now_us: int) -> pb.Memory:
 
 def write_result(result: WriteResult) -> spb.WriteResult:
     """What became of one draft."""
-    return spb.WriteResult(
+    message = spb.WriteResult(
         memory_id=result.memory_id,
         outcome=int(result.outcome),  # type: ignore[arg-type]
         at=at_message(result.namespace, result.sequence),
         version=result.version,
+        conflicting_ids=result.conflicting_ids,
     )
+    if result.evidence:
+        message.evidence.update(result.evidence)
+    return message
 
 
 def change_message(event: ChangeEvent, now_us: int) -> spb.Change:
@@ -260,6 +280,8 @@ def change_message(event: ChangeEvent, now_us: int) -> spb.Change:
     )
     if event.before is not None:
         message.before.CopyFrom(memory_message(event.before, now_us))
+    if change.evidence:
+        message.evidence.update(json.loads(change.evidence))
     return message
 
 

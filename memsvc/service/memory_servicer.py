@@ -19,15 +19,19 @@ import msgspec
 from memsvc.errors import InvalidArgument, MemsvcError, ResourceExhausted, Unavailable
 from memsvc.memory import drafts as rules
 from memsvc.memory.feed import ChangeFeed
+from memsvc.memory.forgetting import Forgetting
+from memsvc.memory.ingest import Ingestor
 from memsvc.memory.listing import page_size
-from memsvc.memory.memories import Memories, Mutation, Patch, fingerprint
+from memsvc.memory.memories import Memories, Patch
 from memsvc.memory.owners import Owners, check, namespaces_for
 from memsvc.memory.recall import TOP_K_DEFAULT, Recaller, RecallRequest, Weights
+from memsvc.memory.settling import Settling
+from memsvc.memory.transactions import Mutation, fingerprint
 from memsvc.model import NEVER_US, NO_FILTER, MemoryType, Namespace, Scope
 from memsvc.service import convert, status
 from memsvc.service.calls import answers, check_request_id, left_s, still_wanted
+from memsvc.service.learning_servicer import LearningCalls
 from memsvc.v1 import memory_service_pb2 as spb
-from memsvc.v1 import memory_service_pb2_grpc as rpc
 
 KEEP_ALIVE_S = 15.0
 FORGET_MAX_IDS = 1000
@@ -35,12 +39,15 @@ RECENT_MAX = 100
 LOCAL_ACTOR = "local"
 
 
-class MemoryServicer(rpc.MemoryServiceServicer):
+class MemoryServicer(LearningCalls):
     """See the module."""
 
     def __init__(
         self,
         memories: Memories,
+        forgetting: Forgetting,
+        ingestor: Ingestor,
+        settling: Settling,
         recaller: Recaller,
         feed: ChangeFeed,
         *,
@@ -50,6 +57,9 @@ class MemoryServicer(rpc.MemoryServiceServicer):
         watch_streams_max: int,
     ) -> None:
         self._memories = memories
+        self._forgetting = forgetting
+        self._ingestor = ingestor
+        self._settling = settling
         self._recaller = recaller
         self._feed = feed
         self._clock_us = clock_us
@@ -211,7 +221,7 @@ class MemoryServicer(rpc.MemoryServiceServicer):
         for memory_id in request.memory_ids:
             rules.check_memory_id(memory_id, "memory_ids")
         owner_ids, namespaces = self._reached(request)
-        return self._memories.forget(
+        return self._forgetting.forget(
             namespaces, owner_ids, list(request.memory_ids), request.etag, request.reason, self._mutation(request)
         )
 
@@ -224,7 +234,7 @@ class MemoryServicer(rpc.MemoryServiceServicer):
         namespaces = namespaces_for(owner_ids, scopes)
         if not scopes:
             namespaces = [name for name in namespaces if name.scope != Scope.GLOBAL]
-        return self._memories.forget_all(
+        return self._forgetting.forget_all(
             namespaces,
             owner_ids,
             convert.condition(request.filter),
@@ -269,6 +279,7 @@ class MemoryServicer(rpc.MemoryServiceServicer):
                     convert.namespace(m.namespace, "min_sequences.namespace"): m.sequence for m in request.min_sequences
                 },
                 budget_s=left_s(context, budget_s),
+                session_id=request.owners.session_id,
                 **({"min_score": request.min_score} if request.HasField("min_score") else {}),
             )
         )

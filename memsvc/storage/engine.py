@@ -124,7 +124,15 @@ class WriteTxn(ReadTxn, Protocol):
     """A read-write transaction; reads see its own writes."""
 
     def put(
-        self, memory: Memory, kind: ChangeKind, *, time_us: int, actor: str, reason: str = "", request_id: str = ""
+        self,
+        memory: Memory,
+        kind: ChangeKind,
+        *,
+        time_us: int,
+        actor: str,
+        reason: str = "",
+        request_id: str = "",
+        evidence: str = "",
     ) -> Memory:
         """Writes `memory` as the next version of its id: sets `version` and `sequence`, keeps indexes and counts,
         appends the change. Returns the memory as stored. Creates the namespace when it is new.

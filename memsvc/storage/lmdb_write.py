@@ -46,7 +46,15 @@ class LmdbWriteTxn(LmdbReadTxn):
         self._states: dict[bytes, tuple[int, int, int]] = {}
 
     def put(
-        self, memory: Memory, kind: ChangeKind, *, time_us: int, actor: str, reason: str = "", request_id: str = ""
+        self,
+        memory: Memory,
+        kind: ChangeKind,
+        *,
+        time_us: int,
+        actor: str,
+        reason: str = "",
+        request_id: str = "",
+        evidence: str = "",
     ) -> Memory:
         """See the protocol."""
         raw_id = codec.id_bytes(memory.memory_id)
@@ -65,6 +73,7 @@ class LmdbWriteTxn(LmdbReadTxn):
             actor=actor,
             reason=reason,
             request_id=request_id,
+            evidence=evidence,
         )
         version_bytes, change_bytes = codec.encode_memory(stored), codec.encode_change(change)
         new, old = index_keys(stored), {} if before is None else index_keys(before)

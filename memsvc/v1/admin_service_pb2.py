@@ -25,41 +25,41 @@ _sym_db = _symbol_database.Default()
 from memsvc.v1 import memory_pb2 as memsvc_dot_v1_dot_memory__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dmemsvc/v1/admin_service.proto\x12\tmemsvc.v1\x1a\x16memsvc/v1/memory.proto\"\x11\n\x0fGetStatsRequest\"f\n\x0eNamespaceStats\x12(\n\x02\x61t\x18\x01 \x01(\x0b\x32\x1c.memsvc.v1.NamespaceSequence\x12\x14\n\x0cmemory_count\x18\x02 \x01(\x03\x12\x14\n\x0c\x61\x63tive_count\x18\x03 \x01(\x03\"\xfa\x02\n\x10GetStatsResponse\x12\x16\n\x0eserver_version\x18\x01 \x01(\t\x12+\n\tembedding\x18\x02 \x01(\x0b\x32\x18.memsvc.v1.EmbeddingInfo\x12\x14\n\x0cmemory_count\x18\x03 \x01(\x03\x12\x14\n\x0c\x61\x63tive_count\x18\x04 \x01(\x03\x12\x17\n\x0fnamespace_count\x18\x05 \x01(\x03\x12-\n\nnamespaces\x18\x06 \x03(\x0b\x32\x19.memsvc.v1.NamespaceStats\x12\x17\n\x0f\x64isk_size_bytes\x18\x07 \x01(\x03\x12\x1b\n\x13resident_size_bytes\x18\x08 \x01(\x03\x12\x14\n\x0crecall_count\x18\t \x01(\x03\x12\x1d\n\x15\x64\x65graded_recall_count\x18\n \x01(\x03\x12\x13\n\x0bwrite_count\x18\x0b \x01(\x03\x12\x10\n\x08uptime_s\x18\x0c \x01(\x03\x12\x1b\n\x13unindexed_row_count\x18\r \x01(\x03\"\x0f\n\rVerifyRequest\",\n\rVerifyProblem\x12\r\n\x05where\x18\x01 \x01(\t\x12\x0c\n\x04what\x18\x02 \x01(\t\"R\n\x0eVerifyResponse\x12*\n\x08problems\x18\x01 \x03(\x0b\x32\x18.memsvc.v1.VerifyProblem\x12\x14\n\x0cmemory_count\x18\x02 \x01(\x03\"\"\n\rBackupRequest\x12\x11\n\tdirectory\x18\x01 \x01(\t\"$\n\x0e\x42\x61\x63kupResponse\x12\x12\n\nsize_bytes\x18\x01 \x01(\x03\".\n\x13StartReindexRequest\x12\x17\n\x0fmodel_directory\x18\x01 \x01(\t\"@\n\x14StartReindexResponse\x12(\n\x06status\x18\x01 \x01(\x0b\x32\x18.memsvc.v1.ReindexStatus\"\x13\n\x11GetReindexRequest\">\n\x12GetReindexResponse\x12(\n\x06status\x18\x01 \x01(\x0b\x32\x18.memsvc.v1.ReindexStatus\"\x99\x01\n\rReindexStatus\x12&\n\x05state\x18\x01 \x01(\x0e\x32\x17.memsvc.v1.ReindexState\x12(\n\x06target\x18\x02 \x01(\x0b\x32\x18.memsvc.v1.EmbeddingInfo\x12\x12\n\ndone_count\x18\x03 \x01(\x03\x12\x13\n\x0btotal_count\x18\x04 \x01(\x03\x12\r\n\x05\x65rror\x18\x05 \x01(\t*\x92\x01\n\x0cReindexState\x12\x1d\n\x19REINDEX_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12REINDEX_STATE_IDLE\x10\x01\x12\x19\n\x15REINDEX_STATE_RUNNING\x10\x02\x12\x16\n\x12REINDEX_STATE_DONE\x10\x03\x12\x18\n\x14REINDEX_STATE_FAILED\x10\x04\x32\xed\x02\n\x0c\x41\x64minService\x12\x43\n\x08GetStats\x12\x1a.memsvc.v1.GetStatsRequest\x1a\x1b.memsvc.v1.GetStatsResponse\x12=\n\x06Verify\x12\x18.memsvc.v1.VerifyRequest\x1a\x19.memsvc.v1.VerifyResponse\x12=\n\x06\x42\x61\x63kup\x12\x18.memsvc.v1.BackupRequest\x1a\x19.memsvc.v1.BackupResponse\x12O\n\x0cStartReindex\x12\x1e.memsvc.v1.StartReindexRequest\x1a\x1f.memsvc.v1.StartReindexResponse\x12I\n\nGetReindex\x12\x1c.memsvc.v1.GetReindexRequest\x1a\x1d.memsvc.v1.GetReindexResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dmemsvc/v1/admin_service.proto\x12\tmemsvc.v1\x1a\x16memsvc/v1/memory.proto\"\x11\n\x0fGetStatsRequest\"f\n\x0eNamespaceStats\x12(\n\x02\x61t\x18\x01 \x01(\x0b\x32\x1c.memsvc.v1.NamespaceSequence\x12\x14\n\x0cmemory_count\x18\x02 \x01(\x03\x12\x14\n\x0c\x61\x63tive_count\x18\x03 \x01(\x03\"\xd8\x03\n\x10GetStatsResponse\x12\x16\n\x0eserver_version\x18\x01 \x01(\t\x12+\n\tembedding\x18\x02 \x01(\x0b\x32\x18.memsvc.v1.EmbeddingInfo\x12\x14\n\x0cmemory_count\x18\x03 \x01(\x03\x12\x14\n\x0c\x61\x63tive_count\x18\x04 \x01(\x03\x12\x17\n\x0fnamespace_count\x18\x05 \x01(\x03\x12-\n\nnamespaces\x18\x06 \x03(\x0b\x32\x19.memsvc.v1.NamespaceStats\x12\x17\n\x0f\x64isk_size_bytes\x18\x07 \x01(\x03\x12\x1b\n\x13resident_size_bytes\x18\x08 \x01(\x03\x12\x14\n\x0crecall_count\x18\t \x01(\x03\x12\x1d\n\x15\x64\x65graded_recall_count\x18\n \x01(\x03\x12\x13\n\x0bwrite_count\x18\x0b \x01(\x03\x12\x10\n\x08uptime_s\x18\x0c \x01(\x03\x12\x1b\n\x13unindexed_row_count\x18\r \x01(\x03\x12\x1e\n\x16ingested_message_count\x18\x0e \x01(\x03\x12\x1a\n\x12kept_message_count\x18\x0f \x01(\x03\x12 \n\x18\x65valuator_fallback_count\x18\x10 \x01(\x03\"\x0f\n\rVerifyRequest\",\n\rVerifyProblem\x12\r\n\x05where\x18\x01 \x01(\t\x12\x0c\n\x04what\x18\x02 \x01(\t\"R\n\x0eVerifyResponse\x12*\n\x08problems\x18\x01 \x03(\x0b\x32\x18.memsvc.v1.VerifyProblem\x12\x14\n\x0cmemory_count\x18\x02 \x01(\x03\"\"\n\rBackupRequest\x12\x11\n\tdirectory\x18\x01 \x01(\t\"$\n\x0e\x42\x61\x63kupResponse\x12\x12\n\nsize_bytes\x18\x01 \x01(\x03\".\n\x13StartReindexRequest\x12\x17\n\x0fmodel_directory\x18\x01 \x01(\t\"@\n\x14StartReindexResponse\x12(\n\x06status\x18\x01 \x01(\x0b\x32\x18.memsvc.v1.ReindexStatus\"\x13\n\x11GetReindexRequest\">\n\x12GetReindexResponse\x12(\n\x06status\x18\x01 \x01(\x0b\x32\x18.memsvc.v1.ReindexStatus\"\x99\x01\n\rReindexStatus\x12&\n\x05state\x18\x01 \x01(\x0e\x32\x17.memsvc.v1.ReindexState\x12(\n\x06target\x18\x02 \x01(\x0b\x32\x18.memsvc.v1.EmbeddingInfo\x12\x12\n\ndone_count\x18\x03 \x01(\x03\x12\x13\n\x0btotal_count\x18\x04 \x01(\x03\x12\r\n\x05\x65rror\x18\x05 \x01(\t*\x92\x01\n\x0cReindexState\x12\x1d\n\x19REINDEX_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12REINDEX_STATE_IDLE\x10\x01\x12\x19\n\x15REINDEX_STATE_RUNNING\x10\x02\x12\x16\n\x12REINDEX_STATE_DONE\x10\x03\x12\x18\n\x14REINDEX_STATE_FAILED\x10\x04\x32\xed\x02\n\x0c\x41\x64minService\x12\x43\n\x08GetStats\x12\x1a.memsvc.v1.GetStatsRequest\x1a\x1b.memsvc.v1.GetStatsResponse\x12=\n\x06Verify\x12\x18.memsvc.v1.VerifyRequest\x1a\x19.memsvc.v1.VerifyResponse\x12=\n\x06\x42\x61\x63kup\x12\x18.memsvc.v1.BackupRequest\x1a\x19.memsvc.v1.BackupResponse\x12O\n\x0cStartReindex\x12\x1e.memsvc.v1.StartReindexRequest\x1a\x1f.memsvc.v1.StartReindexResponse\x12I\n\nGetReindex\x12\x1c.memsvc.v1.GetReindexRequest\x1a\x1d.memsvc.v1.GetReindexResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'memsvc.v1.admin_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_REINDEXSTATE']._serialized_start=1149
-  _globals['_REINDEXSTATE']._serialized_end=1295
+  _globals['_REINDEXSTATE']._serialized_start=1243
+  _globals['_REINDEXSTATE']._serialized_end=1389
   _globals['_GETSTATSREQUEST']._serialized_start=68
   _globals['_GETSTATSREQUEST']._serialized_end=85
   _globals['_NAMESPACESTATS']._serialized_start=87
   _globals['_NAMESPACESTATS']._serialized_end=189
   _globals['_GETSTATSRESPONSE']._serialized_start=192
-  _globals['_GETSTATSRESPONSE']._serialized_end=570
-  _globals['_VERIFYREQUEST']._serialized_start=572
-  _globals['_VERIFYREQUEST']._serialized_end=587
-  _globals['_VERIFYPROBLEM']._serialized_start=589
-  _globals['_VERIFYPROBLEM']._serialized_end=633
-  _globals['_VERIFYRESPONSE']._serialized_start=635
-  _globals['_VERIFYRESPONSE']._serialized_end=717
-  _globals['_BACKUPREQUEST']._serialized_start=719
-  _globals['_BACKUPREQUEST']._serialized_end=753
-  _globals['_BACKUPRESPONSE']._serialized_start=755
-  _globals['_BACKUPRESPONSE']._serialized_end=791
-  _globals['_STARTREINDEXREQUEST']._serialized_start=793
-  _globals['_STARTREINDEXREQUEST']._serialized_end=839
-  _globals['_STARTREINDEXRESPONSE']._serialized_start=841
-  _globals['_STARTREINDEXRESPONSE']._serialized_end=905
-  _globals['_GETREINDEXREQUEST']._serialized_start=907
-  _globals['_GETREINDEXREQUEST']._serialized_end=926
-  _globals['_GETREINDEXRESPONSE']._serialized_start=928
-  _globals['_GETREINDEXRESPONSE']._serialized_end=990
-  _globals['_REINDEXSTATUS']._serialized_start=993
-  _globals['_REINDEXSTATUS']._serialized_end=1146
-  _globals['_ADMINSERVICE']._serialized_start=1298
-  _globals['_ADMINSERVICE']._serialized_end=1663
+  _globals['_GETSTATSRESPONSE']._serialized_end=664
+  _globals['_VERIFYREQUEST']._serialized_start=666
+  _globals['_VERIFYREQUEST']._serialized_end=681
+  _globals['_VERIFYPROBLEM']._serialized_start=683
+  _globals['_VERIFYPROBLEM']._serialized_end=727
+  _globals['_VERIFYRESPONSE']._serialized_start=729
+  _globals['_VERIFYRESPONSE']._serialized_end=811
+  _globals['_BACKUPREQUEST']._serialized_start=813
+  _globals['_BACKUPREQUEST']._serialized_end=847
+  _globals['_BACKUPRESPONSE']._serialized_start=849
+  _globals['_BACKUPRESPONSE']._serialized_end=885
+  _globals['_STARTREINDEXREQUEST']._serialized_start=887
+  _globals['_STARTREINDEXREQUEST']._serialized_end=933
+  _globals['_STARTREINDEXRESPONSE']._serialized_start=935
+  _globals['_STARTREINDEXRESPONSE']._serialized_end=999
+  _globals['_GETREINDEXREQUEST']._serialized_start=1001
+  _globals['_GETREINDEXREQUEST']._serialized_end=1020
+  _globals['_GETREINDEXRESPONSE']._serialized_start=1022
+  _globals['_GETREINDEXRESPONSE']._serialized_end=1084
+  _globals['_REINDEXSTATUS']._serialized_start=1087
+  _globals['_REINDEXSTATUS']._serialized_end=1240
+  _globals['_ADMINSERVICE']._serialized_start=1392
+  _globals['_ADMINSERVICE']._serialized_end=1757
 # @@protoc_insertion_point(module_scope)

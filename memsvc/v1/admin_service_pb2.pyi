@@ -36,7 +36,7 @@ class NamespaceStats(_message.Message):
     def __init__(self, at: _Optional[_Union[_memory_pb2.NamespaceSequence, _Mapping]] = ..., memory_count: _Optional[int] = ..., active_count: _Optional[int] = ...) -> None: ...
 
 class GetStatsResponse(_message.Message):
-    __slots__ = ("server_version", "embedding", "memory_count", "active_count", "namespace_count", "namespaces", "disk_size_bytes", "resident_size_bytes", "recall_count", "degraded_recall_count", "write_count", "uptime_s", "unindexed_row_count")
+    __slots__ = ("server_version", "embedding", "memory_count", "active_count", "namespace_count", "namespaces", "disk_size_bytes", "resident_size_bytes", "recall_count", "degraded_recall_count", "write_count", "uptime_s", "unindexed_row_count", "ingested_message_count", "kept_message_count", "evaluator_fallback_count")
     SERVER_VERSION_FIELD_NUMBER: _ClassVar[int]
     EMBEDDING_FIELD_NUMBER: _ClassVar[int]
     MEMORY_COUNT_FIELD_NUMBER: _ClassVar[int]
@@ -50,6 +50,9 @@ class GetStatsResponse(_message.Message):
     WRITE_COUNT_FIELD_NUMBER: _ClassVar[int]
     UPTIME_S_FIELD_NUMBER: _ClassVar[int]
     UNINDEXED_ROW_COUNT_FIELD_NUMBER: _ClassVar[int]
+    INGESTED_MESSAGE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    KEPT_MESSAGE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    EVALUATOR_FALLBACK_COUNT_FIELD_NUMBER: _ClassVar[int]
     server_version: str
     embedding: _memory_pb2.EmbeddingInfo
     memory_count: int
@@ -63,7 +66,10 @@ class GetStatsResponse(_message.Message):
     write_count: int
     uptime_s: int
     unindexed_row_count: int
-    def __init__(self, server_version: _Optional[str] = ..., embedding: _Optional[_Union[_memory_pb2.EmbeddingInfo, _Mapping]] = ..., memory_count: _Optional[int] = ..., active_count: _Optional[int] = ..., namespace_count: _Optional[int] = ..., namespaces: _Optional[_Iterable[_Union[NamespaceStats, _Mapping]]] = ..., disk_size_bytes: _Optional[int] = ..., resident_size_bytes: _Optional[int] = ..., recall_count: _Optional[int] = ..., degraded_recall_count: _Optional[int] = ..., write_count: _Optional[int] = ..., uptime_s: _Optional[int] = ..., unindexed_row_count: _Optional[int] = ...) -> None: ...
+    ingested_message_count: int
+    kept_message_count: int
+    evaluator_fallback_count: int
+    def __init__(self, server_version: _Optional[str] = ..., embedding: _Optional[_Union[_memory_pb2.EmbeddingInfo, _Mapping]] = ..., memory_count: _Optional[int] = ..., active_count: _Optional[int] = ..., namespace_count: _Optional[int] = ..., namespaces: _Optional[_Iterable[_Union[NamespaceStats, _Mapping]]] = ..., disk_size_bytes: _Optional[int] = ..., resident_size_bytes: _Optional[int] = ..., recall_count: _Optional[int] = ..., degraded_recall_count: _Optional[int] = ..., write_count: _Optional[int] = ..., uptime_s: _Optional[int] = ..., unindexed_row_count: _Optional[int] = ..., ingested_message_count: _Optional[int] = ..., kept_message_count: _Optional[int] = ..., evaluator_fallback_count: _Optional[int] = ...) -> None: ...
 
 class VerifyRequest(_message.Message):
     __slots__ = ()

@@ -80,6 +80,26 @@ class MemoryServiceStub:
                 request_serializer=memsvc_dot_v1_dot_memory__service__pb2.WatchRequest.SerializeToString,
                 response_deserializer=memsvc_dot_v1_dot_memory__service__pb2.WatchResponse.FromString,
                 _registered_method=True)
+        self.Ingest = channel.unary_unary(
+                '/memsvc.v1.MemoryService/Ingest',
+                request_serializer=memsvc_dot_v1_dot_memory__service__pb2.IngestRequest.SerializeToString,
+                response_deserializer=memsvc_dot_v1_dot_memory__service__pb2.IngestResponse.FromString,
+                _registered_method=True)
+        self.Review = channel.unary_unary(
+                '/memsvc.v1.MemoryService/Review',
+                request_serializer=memsvc_dot_v1_dot_memory__service__pb2.ReviewRequest.SerializeToString,
+                response_deserializer=memsvc_dot_v1_dot_memory__service__pb2.ReviewResponse.FromString,
+                _registered_method=True)
+        self.ListConflicts = channel.unary_unary(
+                '/memsvc.v1.MemoryService/ListConflicts',
+                request_serializer=memsvc_dot_v1_dot_memory__service__pb2.ListConflictsRequest.SerializeToString,
+                response_deserializer=memsvc_dot_v1_dot_memory__service__pb2.ListConflictsResponse.FromString,
+                _registered_method=True)
+        self.ResolveConflict = channel.unary_unary(
+                '/memsvc.v1.MemoryService/ResolveConflict',
+                request_serializer=memsvc_dot_v1_dot_memory__service__pb2.ResolveConflictRequest.SerializeToString,
+                response_deserializer=memsvc_dot_v1_dot_memory__service__pb2.ResolveConflictResponse.FromString,
+                _registered_method=True)
 
 
 class MemoryServiceServicer:
@@ -149,6 +169,34 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Ingest(self, request, context):
+        """Judges raw messages of a conversation, and stores what is worth keeping.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Review(self, request, context):
+        """Takes a person's decisions about what was learnt: confirm, correct, forget, block. All or none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListConflicts(self, request, context):
+        """Lists contradictions that wait for a person.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResolveConflict(self, request, context):
+        """Settles a contradiction.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MemoryServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -196,6 +244,26 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.Watch,
                     request_deserializer=memsvc_dot_v1_dot_memory__service__pb2.WatchRequest.FromString,
                     response_serializer=memsvc_dot_v1_dot_memory__service__pb2.WatchResponse.SerializeToString,
+            ),
+            'Ingest': grpc.unary_unary_rpc_method_handler(
+                    servicer.Ingest,
+                    request_deserializer=memsvc_dot_v1_dot_memory__service__pb2.IngestRequest.FromString,
+                    response_serializer=memsvc_dot_v1_dot_memory__service__pb2.IngestResponse.SerializeToString,
+            ),
+            'Review': grpc.unary_unary_rpc_method_handler(
+                    servicer.Review,
+                    request_deserializer=memsvc_dot_v1_dot_memory__service__pb2.ReviewRequest.FromString,
+                    response_serializer=memsvc_dot_v1_dot_memory__service__pb2.ReviewResponse.SerializeToString,
+            ),
+            'ListConflicts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListConflicts,
+                    request_deserializer=memsvc_dot_v1_dot_memory__service__pb2.ListConflictsRequest.FromString,
+                    response_serializer=memsvc_dot_v1_dot_memory__service__pb2.ListConflictsResponse.SerializeToString,
+            ),
+            'ResolveConflict': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResolveConflict,
+                    request_deserializer=memsvc_dot_v1_dot_memory__service__pb2.ResolveConflictRequest.FromString,
+                    response_serializer=memsvc_dot_v1_dot_memory__service__pb2.ResolveConflictResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -442,6 +510,114 @@ class MemoryService:
             '/memsvc.v1.MemoryService/Watch',
             memsvc_dot_v1_dot_memory__service__pb2.WatchRequest.SerializeToString,
             memsvc_dot_v1_dot_memory__service__pb2.WatchResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Ingest(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memsvc.v1.MemoryService/Ingest',
+            memsvc_dot_v1_dot_memory__service__pb2.IngestRequest.SerializeToString,
+            memsvc_dot_v1_dot_memory__service__pb2.IngestResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Review(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memsvc.v1.MemoryService/Review',
+            memsvc_dot_v1_dot_memory__service__pb2.ReviewRequest.SerializeToString,
+            memsvc_dot_v1_dot_memory__service__pb2.ReviewResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListConflicts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memsvc.v1.MemoryService/ListConflicts',
+            memsvc_dot_v1_dot_memory__service__pb2.ListConflictsRequest.SerializeToString,
+            memsvc_dot_v1_dot_memory__service__pb2.ListConflictsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResolveConflict(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memsvc.v1.MemoryService/ResolveConflict',
+            memsvc_dot_v1_dot_memory__service__pb2.ResolveConflictRequest.SerializeToString,
+            memsvc_dot_v1_dot_memory__service__pb2.ResolveConflictResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -51,3 +52,38 @@ def test_quality_says_what_is_missing(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "is missing" in done.stderr
+
+
+def test_policy(tmp_path: Path) -> None:
+    said = {"type": "fact", "content": "The production database is MySQL", "age_days": 30}
+    now = {"type": "fact", "content": "The production database is PostgreSQL now"}
+    rows: dict[str, list[dict[str, Any]]] = {
+        "funnel": [
+            {"speaker": "user", "text": "thanks!", "keep": False, "memories": []},
+            {
+                "speaker": "user",
+                "text": "From now on keep your answers under five lines.",
+                "keep": True,
+                "memories": [{"type": "preference", "layer": "semantic", "content_must_contain": ["five lines"]}],
+            },
+        ],
+        "conflicts": [{"old": said, "new": now, "same_scope": True, "expect": "supersede"}],
+        "sensitive": [
+            {"text_b64": base64.b64encode(b"password: hunter2Kq9!").decode(), "sensitive": True, "kinds": ["password"]},
+            {"text_b64": base64.b64encode(b"reset your password").decode(), "sensitive": False, "kinds": []},
+        ],
+    }
+    for name, lines in rows.items():
+        (tmp_path / f"{name}.dev.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    result = run("bench.policy", "--data", str(tmp_path))
+    assert result["funnel"]["f1"] == 1.0
+    assert result["conflicts"]["accuracy"] == 1.0
+    assert (result["sensitive"]["recall"], result["sensitive"]["precision"]) == (1.0, 1.0)
+    assert result["write"]["with_check"]["p50_ms"] > 0
+
+
+def test_policy_says_what_is_missing() -> None:
+    command = [sys.executable, "-m", "bench.policy", "--small", "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "funnel.dev.jsonl" in done.stderr

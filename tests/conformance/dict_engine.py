@@ -77,7 +77,15 @@ class DictTxn:
         return self.metas.get(key)
 
     def put(
-        self, memory: Memory, kind: ChangeKind, *, time_us: int, actor: str, reason: str = "", request_id: str = ""
+        self,
+        memory: Memory,
+        kind: ChangeKind,
+        *,
+        time_us: int,
+        actor: str,
+        reason: str = "",
+        request_id: str = "",
+        evidence: str = "",
     ) -> Memory:
         versions = self.memories.setdefault(memory.namespace, {}).setdefault(memory.memory_id, [])
         log = self.log.setdefault(memory.namespace, [])
@@ -93,6 +101,7 @@ class DictTxn:
                 actor=actor,
                 reason=reason,
                 request_id=request_id,
+                evidence=evidence,
             )
         )
         return stored

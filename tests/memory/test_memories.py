@@ -8,8 +8,10 @@ import pytest
 
 from memsvc.errors import Cancelled, EtagMismatch, MemsvcError, NotActive, NotFound, RequestIdReused
 from memsvc.memory.drafts import Draft
-from memsvc.memory.memories import FORGET_CHUNK, Mutation, Patch, fingerprint
+from memsvc.memory.forgetting import FORGET_CHUNK
+from memsvc.memory.memories import Patch
 from memsvc.memory.owners import Owners
+from memsvc.memory.transactions import Mutation, fingerprint
 from memsvc.model import NO_FILTER, MemoryType, Namespace, Outcome, Scope, Status
 
 ANYHOW = Mutation("", b"", "test")
@@ -55,7 +57,7 @@ def test_a_replayed_update_and_forget_happen_once(service, me, mine):
     versions = [service.memories.update(mine, me, memory_id, patch, "", "", update).version for _ in range(2)]
     assert versions == [2, 2]
     forget = Mutation(str(uuid.uuid4()), b"f", "test")
-    counts = [service.memories.forget(mine, me, [memory_id], "", "", forget).forgotten_count for _ in range(2)]
+    counts = [service.forgetting.forget(mine, me, [memory_id], "", "", forget).forgotten_count for _ in range(2)]
     assert counts == [1, 1]
 
 
@@ -71,11 +73,11 @@ def test_forget_all_half_way_says_what_was_done_and_goes_on(service, me, mine):
     write(service, me, *(f"note {i}" for i in range(FORGET_CHUNK + 20)))
     answers = iter([True, False])
     with pytest.raises(MemsvcError) as raised:
-        service.memories.forget_all(mine, me, NO_FILTER, "", ANYHOW, lambda: next(answers))
+        service.forgetting.forget_all(mine, me, NO_FILTER, "", ANYHOW, lambda: next(answers))
     assert raised.value.metadata["forgotten_count"] == str(FORGET_CHUNK)
     assert f"{FORGET_CHUNK} of {FORGET_CHUNK + 20}" in raised.value.message
     assert len(listed(service, mine)) == 20
-    assert service.memories.forget_all(mine, me, NO_FILTER, "", ANYHOW).forgotten_count == 20
+    assert service.forgetting.forget_all(mine, me, NO_FILTER, "", ANYHOW).forgotten_count == 20
     assert len(listed(service, mine, include_inactive=True)) == FORGET_CHUNK + 20
 
 
@@ -107,6 +109,6 @@ def test_etags_guard_update_and_forget(service, me, mine):
     etag = service.memories.get(mine, memory_id, 0).etag
     service.memories.update(mine, me, memory_id, Patch(fields={"subject": "s"}), etag, "", ANYHOW)
     with pytest.raises(EtagMismatch):
-        service.memories.forget(mine, me, [memory_id], etag, "", ANYHOW)
+        service.forgetting.forget(mine, me, [memory_id], etag, "", ANYHOW)
     assert service.memories.get(mine, memory_id, 0).status == Status.ACTIVE
     assert service.memories.get(mine, memory_id, 1).subject == ""

@@ -15,9 +15,9 @@ from memsvc.config import Settings, default_model_cache_dir
 from memsvc.errors import InvalidArgument, ModelMismatch
 from memsvc.memory.care import ReindexState
 from memsvc.memory.drafts import Draft
-from memsvc.memory.memories import Mutation
 from memsvc.memory.owners import Owners
 from memsvc.memory.reindex import ModelRecord, Reindexer, stored_model
+from memsvc.memory.transactions import Mutation
 from memsvc.retrieval.default_model import ensure_default_model
 from memsvc.retrieval.embedder import Embedder
 from memsvc.v1 import admin_service_pb2 as apb

@@ -51,15 +51,22 @@ def test_decay():
 
 @pytest.mark.parametrize("status", list(Status))
 def test_visibility(status):
-    end, statuses = np.array([5]), np.array([status], np.uint8)
+    end, statuses, sessions = np.array([5]), np.array([status], np.uint8), np.array([7], np.int32)
     mask = 1 << status
     never, past = np.array([NEVER_US]), np.array([10])
-    assert kernels.visible(0, 4, 100, mask, end, statuses, never)
-    assert not kernels.visible(0, 5, 100, mask, end, statuses, never)
-    assert not kernels.visible(0, 4, 100, 0, end, statuses, never)
-    expired = status in (Status.ACTIVE, Status.CONTESTED)
-    assert kernels.visible(0, 4, 100, mask, end, statuses, past) != expired
-    assert kernels.visible(0, 4, 100, 1 << Status.EXPIRED, end, statuses, past) == (expired or status == Status.EXPIRED)
+
+    def seen(row_count, allowed, expire, own_session=-1):
+        return kernels.visible(0, row_count, 100, allowed, own_session, end, statuses, expire, sessions)
+
+    assert seen(4, mask, never)
+    assert not seen(5, mask, never)
+    assert not seen(4, 0, never)
+    assert not seen(4, 0, never, own_session=6)
+    assert seen(4, 0, never, own_session=7) == (status == Status.STAGED)
+    expired = status in (Status.ACTIVE, Status.CONTESTED, Status.STAGED)
+    assert seen(4, mask, past) != expired
+    assert not seen(4, 0, past, own_session=7)
+    assert seen(4, 1 << Status.EXPIRED, past) == (expired or status == Status.EXPIRED)
 
 
 def test_session_scores_are_means_of_the_best():
@@ -98,11 +105,12 @@ def test_a_scan_of_codes_finds_what_an_exact_scan_finds(filtered):
     status[50:80] = Status.FORGOTTEN
     mask = (rng.uniform(size=rows) < 0.7).astype(np.uint8) if filtered else np.empty(0, np.uint8)
     never, has_vector = np.full(rows, NEVER_US), (np.arange(rows) >= 10).astype(np.uint8)
+    sessions = np.full(rows, -1, np.int32)
     alive = (end > rows) & (status == Status.ACTIVE) & (has_vector != 0) & (mask != 0 if filtered else True)
     for _ in range(20):
         query = rng.normal(size=dim).astype(np.float32)
         found = kernels.scan_codes(
-            *(rows, 0, 1 << Status.ACTIVE, mask, end, status, never, has_vector),
+            *(rows, 0, 1 << Status.ACTIVE, -1, mask, end, status, never, sessions, has_vector),
             *(index.codes, index.code_scales, query, limit),
         )
         best = [row for row in np.argsort(-(vectors @ query)).tolist() if alive[row]]

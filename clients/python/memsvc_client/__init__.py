@@ -25,6 +25,7 @@ from .errors import (
     Unknown,
 )
 from .results import Change, ForgetResult, Hit, Memory, Recall, WriteResult
+from .verdicts import Conflict, IngestedMemory, IngestResult, Verdict
 
 __version__ = "0.1.0"
 
@@ -36,10 +37,13 @@ __all__ = [
     "Cancelled",
     "Change",
     "ClientClosed",
+    "Conflict",
     "DataLoss",
     "FailedPrecondition",
     "ForgetResult",
     "Hit",
+    "IngestResult",
+    "IngestedMemory",
     "Internal",
     "InvalidArgument",
     "Memory",
@@ -57,5 +61,6 @@ __all__ = [
     "Unavailable",
     "Unimplemented",
     "Unknown",
+    "Verdict",
     "WriteResult",
 ]

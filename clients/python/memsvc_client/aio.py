@@ -18,12 +18,14 @@ from typing import Any
 
 import grpc
 
+from . import learning
 from ._proto import memory_service_pb2 as spb
 from ._proto import memory_service_pb2_grpc as rpc
-from .client import _query_of, forget_all_request, forget_request, list_request, update_request
+from .calls import forget_all_request, forget_request, list_request, query_of, update_request
 from .core import Core, credentials
 from .errors import ClientClosed, MemsvcClientError, from_rpc_error
 from .results import Change, ForgetResult, Memory, Recall, WriteResult
+from .verdicts import Conflict, IngestResult
 
 
 class AsyncMemoryClient:
@@ -95,7 +97,7 @@ class AsyncMemoryClient:
 
     async def recall(self, query: str = "", *, timeout_s: float | None = None, **options: Any) -> Recall:
         """See `MemoryClient.recall`."""
-        query, options = _query_of("recall", query, options)
+        query, options = query_of("recall", query, options)
         core = self._core
         prepared = core.prepare(query, options)
         stub = self._stub
@@ -167,6 +169,54 @@ class AsyncMemoryClient:
         self._core.forgot((), response.at)
         return ForgetResult(response)
 
+    async def ingest(
+        self,
+        messages: Iterable[Mapping[str, Any]],
+        *,
+        session_id: str | None = None,
+        tool: str = "",
+        scope: str | None = None,
+        dry_run: bool = False,
+        request_id: str | None = None,
+    ) -> IngestResult:
+        """See `MemoryClient.ingest`."""
+        parts = learning.ingest_requests(
+            self._core,
+            messages,
+            session_id=session_id,
+            tool=tool,
+            scope=scope,
+            dry_run=dry_run,
+            request_id=request_id,
+        )
+        verdicts: list[spb.MessageVerdict] = []
+        for request in parts:
+            response = await self._part("Ingest", request, lambda: IngestResult(verdicts))
+            self._core.ingested(response.verdicts)
+            verdicts.extend(response.verdicts)
+        return IngestResult(verdicts)
+
+    async def review(self, decisions: Iterable[Mapping[str, Any]]) -> list[Memory]:
+        """See `MemoryClient.review`."""
+        memories: list[Memory] = []
+        for request in learning.review_requests(self._core, decisions):
+            response = await self._part("Review", request, lambda: memories)
+            memories.extend(learning.settled(self._core, response.memories))
+        return memories
+
+    async def resolve_conflict(self, memory_id: str, resolution: str, *, reason: str = "") -> list[Memory]:
+        """See `MemoryClient.resolve_conflict`."""
+        request = learning.resolve_request(self._core, memory_id, resolution, reason)
+        return learning.settled(self._core, (await self._mutate("ResolveConflict", request)).memories)
+
+    async def _part(self, name: str, request: Any, so_far: Callable[[], Any]) -> Any:
+        """One part of a call that is sent in parts: a failure carries what was acknowledged before."""
+        try:
+            return await self._mutate(name, request)
+        except MemsvcClientError as error:
+            error.partial = so_far()
+            raise
+
     async def _mutate(self, name: str, request: Any) -> Any:
         method = getattr(self._stub, name)
         self._start_watch()
@@ -209,6 +259,19 @@ class AsyncMemoryClient:
             response = await self._read("History", request)
             for message in response.changes:
                 yield Change(message)
+            if not response.next_page_token:
+                return
+            request.page_token = response.next_page_token
+
+    async def list_conflicts(
+        self, *, scopes: Iterable[str] | None = None, page_size: int = 100
+    ) -> AsyncIterator[Conflict]:
+        """See `MemoryClient.list_conflicts`; use with `async for`."""
+        request = learning.conflicts_request(self._core, scopes, page_size)
+        while True:
+            response = await self._read("ListConflicts", request)
+            for message in response.conflicts:
+                yield Conflict(message)
             if not response.next_page_token:
                 return
             request.page_token = response.next_page_token

@@ -112,9 +112,7 @@ class RecentMemories:
             self._memories.pop(key, None)
             self._terms.pop(key, None)
             if memory.status not in STANDING:
-                self._gone[key] = memory.version
-                if len(self._gone) > 4 * self._count + 256:
-                    self._gone.popitem(last=False)
+                self._note_gone(key, memory.version)
                 return
             if self._count <= 0:
                 return
@@ -124,6 +122,18 @@ class RecentMemories:
             if len(self._memories) > self._count:
                 oldest, _ = self._memories.popitem(last=False)
                 self._terms.pop(oldest, None)
+
+    def replaced(self, memory_id: str) -> None:
+        """Another memory took its place in a version that is not known here; a later version may stand again."""
+        with self._lock:
+            held = self._memories.pop(memory_id, None)
+            self._terms.pop(memory_id, None)
+            self._note_gone(memory_id, 1 if held is None else held.version + 1)
+
+    def _note_gone(self, memory_id: str, version: int) -> None:
+        self._gone[memory_id] = max(version, self._gone.get(memory_id, 0))
+        if len(self._gone) > 4 * self._count + 256:
+            self._gone.popitem(last=False)
 
     def is_gone(self, memory_id: str) -> bool:
         """Whether the memory is known to stand no more."""

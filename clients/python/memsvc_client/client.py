@@ -19,12 +19,14 @@ from typing import Any
 
 import grpc
 
-from . import requests
+from . import learning
 from ._proto import memory_service_pb2 as spb
 from ._proto import memory_service_pb2_grpc as rpc
+from .calls import forget_all_request, forget_request, list_request, query_of, update_request
 from .core import Core, PreparedRecall, credentials
 from .errors import Cancelled, ClientClosed, MemsvcClientError, from_rpc_error
 from .results import Change, ForgetResult, Memory, Recall, WriteResult
+from .verdicts import Conflict, IngestResult
 
 WATCH_JOIN_S = 2.0
 
@@ -128,7 +130,7 @@ class MemoryClient:
         Raises TypeError for an unknown name, InvalidArgument and other StatusErrors for the caller's own mistakes.
         """
         self._check_open()
-        query, options = _query_of("recall", query, options)
+        query, options = query_of("recall", query, options)
         core = self._core
         prepared = core.prepare(query, options)
         if not self._watching:
@@ -155,7 +157,7 @@ class MemoryClient:
     ) -> BackgroundRecall:
         """Starts a recall and returns at once; collect it with `.result()`."""
         self._check_open()
-        query, options = _query_of("recall_in_background", query, options)
+        query, options = query_of("recall_in_background", query, options)
         core = self._core
         prepared = core.prepare(query, options)
         self._start_watch()
@@ -234,6 +236,69 @@ class MemoryClient:
         self._core.forgot((), response.at)
         return ForgetResult(response)
 
+    def ingest(
+        self,
+        messages: Iterable[Mapping[str, Any]],
+        *,
+        session_id: str | None = None,
+        tool: str = "",
+        scope: str | None = None,
+        dry_run: bool = False,
+        request_id: str | None = None,
+    ) -> IngestResult:
+        """Lets the service judge raw messages, oldest first, and store what is worth keeping; a dry run stores nothing.
+
+        A message is a dict: speaker or role (user, agent or assistant, tool, system), content, time (aware datetime or
+        ISO 8601 with zone; now if left out), tool_calls (dicts of name and arguments), message_id or id. More than 200
+        are sent in parts, whose request_ids follow from `request_id` (a UUID); `write_timeout_s` bounds each part, and
+        after a failure the error's `partial` holds the verdicts of the parts before it (and the places that the server
+        names count from the part's first message).
+        Raises InvalidArgument naming the message and key, before anything is sent, and a MemsvcClientError.
+        """
+        parts = learning.ingest_requests(
+            self._core,
+            messages,
+            session_id=session_id,
+            tool=tool,
+            scope=scope,
+            dry_run=dry_run,
+            request_id=request_id,
+        )
+        verdicts: list[spb.MessageVerdict] = []
+        for request in parts:
+            response = self._part(self._stub.Ingest, request, lambda: IngestResult(verdicts))
+            self._core.ingested(response.verdicts)
+            verdicts.extend(response.verdicts)
+        return IngestResult(verdicts)
+
+    def review(self, decisions: Iterable[Mapping[str, Any]]) -> list[Memory]:
+        """Carries out a person's decisions; the memories as they are now, in order.
+
+        A decision is a dict: memory_id or id, action (confirm, correct, forget, block), content (the right statement,
+        for correct only), reason. 1000 go into one transaction, all or none; after a failure the error's `partial`
+        holds the memories of the transactions before it. Raises InvalidArgument, NotFound, FailedPrecondition.
+        """
+        memories: list[Memory] = []
+        for request in learning.review_requests(self._core, decisions):
+            response = self._part(self._stub.Review, request, lambda: memories)
+            memories.extend(learning.settled(self._core, response.memories))
+        return memories
+
+    def resolve_conflict(self, memory_id: str, resolution: str, *, reason: str = "") -> list[Memory]:
+        """Settles a contradiction of `list_conflicts`: keep_newer, keep_older or keep_both. The memories as they are
+        now, the newer first. Raises InvalidArgument, NotFound, and FailedPrecondition when nothing waits there.
+        """
+        request = learning.resolve_request(self._core, memory_id, resolution, reason)
+        return learning.settled(self._core, self._mutate(self._stub.ResolveConflict, request).memories)
+
+    def _part(self, method: Any, request: Any, so_far: Callable[[], Any]) -> Any:
+        """One part of a call that is sent in parts: a failure carries what was acknowledged before."""
+        try:
+            return self._mutate(method, request)
+        except MemsvcClientError as error:
+            error.partial = so_far()
+            raise
+
     def _mutate(self, method: Any, request: Any) -> Any:
         """One mutation with safe retries until write_timeout_s."""
         self._check_open()
@@ -281,6 +346,17 @@ class MemoryClient:
             response = self._read(self._stub.History, request)
             for message in response.changes:
                 yield Change(message)
+            if not response.next_page_token:
+                return
+            request.page_token = response.next_page_token
+
+    def list_conflicts(self, *, scopes: Iterable[str] | None = None, page_size: int = 100) -> Iterator[Conflict]:
+        """Contradictions that wait for a person, newest first; pages are fetched as they are needed."""
+        request = learning.conflicts_request(self._core, scopes, page_size)
+        while True:
+            response = self._read(self._stub.ListConflicts, request)
+            for message in response.conflicts:
+                yield Conflict(message)
             if not response.next_page_token:
                 return
             request.page_token = response.next_page_token
@@ -364,61 +440,3 @@ class MemoryClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _query_of(call: str, query: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The query and options with guessed names resolved."""
-    if not options:
-        return query, options
-    named = requests.unalias(call, options)
-    if "query" in named:
-        if query:
-            raise TypeError(f"{call}() got the query twice")
-        query = named.pop("query")
-    return query, named
-
-
-def update_request(core: Core, memory_id: str, etag: str, reason: str, fields: Mapping[str, Any]) -> spb.UpdateRequest:
-    """An UpdateRequest with a fresh request_id."""
-    request = spb.UpdateRequest(
-        owners=core.owners, memory_id=memory_id, etag=etag, reason=reason, request_id=requests.fresh_request_id()
-    )
-    requests.patch(fields, request)
-    return request
-
-
-def forget_request(core: Core, memory_id: str | Iterable[str], reason: str, etag: str) -> spb.ForgetRequest:
-    """A ForgetRequest by id with a fresh request_id."""
-    ids = [memory_id] if isinstance(memory_id, str) else [*memory_id]
-    return spb.ForgetRequest(
-        owners=core.owners, memory_ids=ids, reason=reason, etag=etag, request_id=requests.fresh_request_id()
-    )
-
-
-def forget_all_request(
-    core: Core, scopes: Iterable[str] | None, reason: str, options: Mapping[str, Any]
-) -> spb.ForgetRequest:
-    """A ForgetRequest for everything that matches."""
-    requests.check_names("forget_all", options, requests.FILTER_NAMES)
-    request = spb.ForgetRequest(
-        owners=core.owners,
-        all=True,
-        scopes=requests.scopes(scopes),  # type: ignore[arg-type]
-        reason=reason,
-        request_id=requests.fresh_request_id(),
-    )
-    requests.condition(options, request.filter)
-    return request
-
-
-def list_request(core: Core, page_size: int, options: Mapping[str, Any]) -> spb.ListRequest:
-    """A ListRequest for the first page."""
-    requests.check_names("list", options, (*requests.FILTER_NAMES, "scopes", "include_inactive"))
-    request = spb.ListRequest(
-        owners=core.owners,
-        scopes=requests.scopes(options.get("scopes")),  # type: ignore[arg-type]
-        include_inactive=bool(options.get("include_inactive")),
-        page_size=page_size,
-    )
-    requests.condition(options, request.filter)
-    return request

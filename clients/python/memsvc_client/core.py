@@ -38,6 +38,7 @@ BACKOFF_FIRST_S = 0.05
 BACKOFF_MAX_S = 1.0
 WATCH_BACKOFF_MAX_S = 10.0
 MESSAGE_MAX_BYTES = 32 * 1024 * 1024
+STANDING_OUTCOMES = (spb.WRITE_OUTCOME_CREATED, spb.WRITE_OUTCOME_SUPERSEDED, spb.WRITE_OUTCOME_CONTESTED)
 LOOPBACK = ("127.", "localhost", "[::1]", "::1", "unix:")
 
 
@@ -238,10 +239,18 @@ class Core:
         now_s = self._timer_s()
         for draft, result in zip(drafts, results):  # noqa: B905  # 3.9 has no strict=
             self._reached(result.at, now_s)
-            if result.outcome in (spb.WRITE_OUTCOME_CREATED, spb.WRITE_OUTCOME_SUPERSEDED):
+            if result.outcome in STANDING_OUTCOMES:
                 self.recent.apply(_as_memory(draft, result, self._clock_s()))
                 for memory_id in draft.supersedes:
                     self.recent.apply(pb.Memory(memory_id=memory_id, version=2**31 - 1, status=pb.STATUS_SUPERSEDED))
+                if result.outcome != spb.WRITE_OUTCOME_CREATED:
+                    for memory_id in result.conflicting_ids:
+                        self.recent.replaced(memory_id)
+
+    def ingested(self, verdicts: Iterable[spb.MessageVerdict]) -> None:
+        """After an acknowledged ingest: as after the writes that it made."""
+        made = [memory for verdict in verdicts for memory in verdict.memories if memory.HasField("result")]
+        self.wrote([memory.memory for memory in made], [memory.result for memory in made])
 
     def updated(self, memory: pb.Memory) -> None:
         """After an acknowledged update."""
@@ -350,7 +359,8 @@ def _as_memory(draft: spb.MemoryDraft, result: spb.WriteResult, now_s: float) ->
         source=draft.source,
         importance=draft.importance if draft.HasField("importance") else 0.5,
         confidence=draft.confidence if draft.HasField("confidence") else 1.0,
-        status=pb.STATUS_ACTIVE,
+        status=pb.STATUS_CONTESTED if result.outcome == spb.WRITE_OUTCOME_CONTESTED else pb.STATUS_ACTIVE,
+        seen_count=1,
         etag=f"v{result.version}",
         sequence=result.at.sequence,
     )

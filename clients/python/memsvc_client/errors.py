@@ -18,7 +18,11 @@ import grpc
 
 
 class MemsvcClientError(Exception):
-    """Base of everything that this package raises."""
+    """Base of everything that this package raises.
+
+    `partial` is what was acknowledged before the failure, of a call that is sent in parts: an `IngestResult` of
+    `ingest`, the memories of `review`; None otherwise.
+    """
 
     code = "UNKNOWN"
 
@@ -37,6 +41,7 @@ class MemsvcClientError(Exception):
         self.metadata = metadata or {}
         self.field_violations = field_violations or []
         self.retry_delay_s = retry_delay_s
+        self.partial: Any = None
 
 
 class TransportError(MemsvcClientError):

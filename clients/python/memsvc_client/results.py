@@ -34,6 +34,15 @@ def plain(value: struct_pb2.Value) -> Any:
     return getattr(value, kind) if kind in ("string_value", "bool_value") else None
 
 
+def struct(value: struct_pb2.Struct) -> dict[str, Any]:
+    """A Struct as a dict."""
+    return {key: plain(item) for key, item in value.fields.items()}
+
+
+def _source(source: pb.Source) -> dict[str, str]:
+    return {"tool": source.tool, "session_id": source.session_id, "message_id": source.message_id}
+
+
 class Memory:
     """One version of a memory. Times are aware UTC datetimes or None; enums are lower-case names."""
 
@@ -83,7 +92,7 @@ class Memory:
 
     @property
     def status(self) -> str:
-        """active, superseded, forgotten, ..."""
+        """active, contested, staged, superseded, forgotten, expired, archived or pending."""
         return enum_name(pb.Status, "STATUS", self._pb.status)
 
     @property
@@ -99,13 +108,27 @@ class Memory:
     @property
     def metadata(self) -> dict[str, Any]:
         """Free structured data."""
-        return {key: plain(value) for key, value in self._pb.metadata.fields.items()}
+        return struct(self._pb.metadata)
 
     @property
     def source(self) -> dict[str, str]:
         """tool, session_id, message_id."""
-        source = self._pb.source
-        return {"tool": source.tool, "session_id": source.session_id, "message_id": source.message_id}
+        return _source(self._pb.source)
+
+    @property
+    def further_sources(self) -> list[dict[str, str]]:
+        """Where the same statement was met besides `source`; the newest 8."""
+        return [_source(source) for source in self._pb.further_sources]
+
+    @property
+    def seen_count(self) -> int:
+        """How often the same statement was met; 1 when nothing was merged into it."""
+        return self._pb.seen_count or 1
+
+    @property
+    def blocked(self) -> bool:
+        """Whether it is on the blocklist: it is forgotten, and a write that says the same is rejected."""
+        return self._pb.blocked
 
     @property
     def importance(self) -> float:
@@ -169,6 +192,11 @@ class Memory:
         """When it stops being recalled; None for never."""
         return self._time("expire_time")
 
+    @property
+    def last_seen_time(self) -> dt.datetime | None:
+        """When the same statement was last met."""
+        return self._time("last_seen_time")
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, JSON-ready: times as ISO 8601."""
         names = [
@@ -184,6 +212,8 @@ class Memory:
             "tags",
             "metadata",
             "source",
+            "further_sources",
+            "seen_count",
             "importance",
             "confidence",
             "supersedes",
@@ -191,9 +221,10 @@ class Memory:
             "etag",
             "sequence",
             "access_count",
+            "blocked",
         ]
         values = {name: getattr(self, name) for name in names}
-        for name in ("create_time", "update_time", "occur_time", "expire_time"):
+        for name in ("create_time", "update_time", "occur_time", "expire_time", "last_seen_time"):
             time = self._time(name)
             values[name] = None if time is None else time.isoformat()
         return values
@@ -299,14 +330,14 @@ class WriteResult:
 
     @property
     def memory_id(self) -> str:
-        """The memory that now stands for it."""
+        """The memory that now stands for it; for "rejected", the one that outranks it, was said later, or blocks it."""
         return self._pb.memory_id
 
     id = memory_id
 
     @property
     def outcome(self) -> str:
-        """created, merged, superseded, ..."""
+        """created, merged, superseded, rejected, contested, staged or pending."""
         return enum_name(spb.WriteOutcome, "WRITE_OUTCOME", self._pb.outcome)
 
     @property
@@ -324,9 +355,20 @@ class WriteResult:
         """Scope that it went to."""
         return enum_name(pb.Scope, "SCOPE", self._pb.at.namespace.scope)
 
+    @property
+    def conflicting_ids(self) -> list[str]:
+        """Memories that the decision was about: replaced, contradicted, or the one that stands."""
+        return list(self._pb.conflicting_ids)
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """What decided: "reason", and the numbers and words behind it."""
+        return struct(self._pb.evidence)
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        return {name: getattr(self, name) for name in ("memory_id", "outcome", "scope", "sequence", "version")}
+        names = ("memory_id", "outcome", "scope", "sequence", "version", "conflicting_ids", "evidence")
+        return {name: getattr(self, name) for name in names}
 
     def __repr__(self) -> str:
         return f"WriteResult({self.memory_id}, {self.outcome}, sequence={self.sequence})"
@@ -394,6 +436,11 @@ class Change:
         return self._pb.reason
 
     @property
+    def evidence(self) -> dict[str, Any]:
+        """What decided, where a conflict check did."""
+        return struct(self._pb.evidence)
+
+    @property
     def after(self) -> Memory:
         """The version that it wrote."""
         return Memory(self._pb.after)
@@ -413,6 +460,7 @@ class Change:
             "time": self.time.isoformat(),
             "actor": self.actor,
             "reason": self.reason,
+            "evidence": self.evidence,
             "after": self.after.to_dict(),
             "before": None if before is None else before.to_dict(),
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from memsvc_client import MemoryClient
 from memsvc_client._proto import memory_pb2 as pb
 from memsvc_client._proto import memory_service_pb2 as spb
 from memsvc_client.breaker import CircuitBreaker
@@ -95,6 +96,43 @@ def test_a_version_from_before_a_forget_does_not_come_back():
     recent.apply(memory(1, "secret", version=2, status=pb.STATUS_FORGOTTEN))
     recent.apply(memory(1, "secret", version=1))
     assert found(recent, "secret") == []
+
+
+def test_what_was_replaced_stops_standing_until_a_later_version_stands_again():
+    recent = RecentMemories(4)
+    recent.apply(memory(1, "port 9077", version=3))
+    recent.replaced("mem_1")
+    recent.replaced("mem_2")
+    recent.apply(memory(1, "port 9077", version=3))  # a change that was on its way
+    assert found(recent, "port") == []
+    assert recent.is_gone("mem_1")
+    assert recent.is_gone("mem_2")
+    recent.apply(memory(1, "port 9077", version=5))
+    recent.apply(memory(2, "port 9078", version=3))
+    assert sorted(found(recent, "port")) == ["port 9077", "port 9078"]
+    assert not recent.is_gone("mem_1")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "standing"),
+    [
+        (spb.WRITE_OUTCOME_CREATED, ["new words", "old words"]),
+        (spb.WRITE_OUTCOME_SUPERSEDED, ["new words"]),
+        (spb.WRITE_OUTCOME_CONTESTED, ["new words"]),
+        (spb.WRITE_OUTCOME_MERGED, ["old words"]),
+        (spb.WRITE_OUTCOME_REJECTED, ["old words"]),
+        (spb.WRITE_OUTCOME_STAGED, ["old words"]),
+    ],
+)
+def test_the_outcome_of_a_write_says_what_stands(outcome, standing):
+    with MemoryClient("127.0.0.1:1", user_id="u") as client:
+        core = client._core
+        core.recent.apply(memory(1, "old words"))
+        at = pb.NamespaceSequence(namespace=pb.Namespace(scope=pb.SCOPE_USER, owner="u"), sequence=2)
+        new_id = "mem_1" if outcome in (spb.WRITE_OUTCOME_MERGED, spb.WRITE_OUTCOME_REJECTED) else "mem_2"
+        result = spb.WriteResult(memory_id=new_id, outcome=outcome, at=at, version=1, conflicting_ids=["mem_1"])
+        core.wrote([spb.MemoryDraft(content="new words")], [result])
+        assert sorted(found(core.recent, "words")) == standing
 
 
 def test_local_filters():

@@ -88,7 +88,7 @@ def test_write_recall_get_list_update_history_forget(client):
 
 
 def test_list_pages_and_forget_all_counts(client):
-    assert len(client.batch_write([f"note {i}" for i in range(1001)])) == 1001
+    assert len(client.batch_write({"content": f"note {i}", "type": "event"} for i in range(1001))) == 1001
     assert len({m.memory_id for m in client.list(page_size=300)}) == 1001
     assert client.forget_all().forgotten_count == 1001
     assert list(client.list()) == []
@@ -119,7 +119,7 @@ def test_unknown_keywords_name_the_nearest(client):
 
 def test_guessed_names_are_understood(client):
     for i in range(3):
-        client.write(f"guess {i}")
+        client.write(f"guess {i}", type="event")
     assert len(client.recall(text="guess", limit=2)) == 2
     with pytest.raises(TypeError, match="mean the same"):
         client.recall("guess", limit=2, top_k=2)
@@ -187,7 +187,7 @@ def test_a_watch_yields_changes_of_others(server, client):
     number = iter(range(10_000))
 
     def arrived() -> bool:
-        client.write(f"ping {next(number)}")
+        client.write(f"ping {next(number)}", type="event")  # events never contradict each other
         return bool(seen)
 
     wait_until(arrived)

@@ -8,6 +8,7 @@ import memsvc_client
 from memsvc_client import AsyncMemoryClient, MemoryClient, errors
 
 CALLS = ["write", "add", "recall", "search", "get", "list", "get_all", "update", "delete", "forget", "history", "watch"]
+LEARNING_CALLS = ["ingest", "review", "list_conflicts", "resolve_conflict"]
 
 
 def test_every_exported_name_exists_and_has_a_docstring():
@@ -26,11 +27,12 @@ def test_both_clients_have_the_same_calls_with_the_names_people_know():
         return {name for name in dir(cls) if not name.startswith("_")}
 
     assert public(MemoryClient) == public(AsyncMemoryClient)
-    assert set(CALLS) <= public(MemoryClient)
+    assert {*CALLS, *LEARNING_CALLS} <= public(MemoryClient)
 
 
 def test_both_clients_take_the_same_arguments():
-    for name in ("__init__", "recall", "write", "update", "forget", "forget_all", "get", "list", "history"):
+    single = ("__init__", "recall", "write", "update", "forget", "forget_all", "get", "list", "history")
+    for name in (*single, *LEARNING_CALLS):
         one, two = (inspect.signature(getattr(cls, name)) for cls in (MemoryClient, AsyncMemoryClient))
         assert list(one.parameters) == list(two.parameters), name
         assert [p.default for p in one.parameters.values()] == [p.default for p in two.parameters.values()]

@@ -47,6 +47,43 @@ class ChangeKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CHANGE_KIND_UPDATED: _ClassVar[ChangeKind]
     CHANGE_KIND_SUPERSEDED: _ClassVar[ChangeKind]
     CHANGE_KIND_FORGOTTEN: _ClassVar[ChangeKind]
+
+class Speaker(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SPEAKER_UNSPECIFIED: _ClassVar[Speaker]
+    SPEAKER_USER: _ClassVar[Speaker]
+    SPEAKER_AGENT: _ClassVar[Speaker]
+    SPEAKER_TOOL: _ClassVar[Speaker]
+    SPEAKER_SYSTEM: _ClassVar[Speaker]
+
+class VerdictDecision(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    VERDICT_DECISION_UNSPECIFIED: _ClassVar[VerdictDecision]
+    VERDICT_DECISION_KEPT: _ClassVar[VerdictDecision]
+    VERDICT_DECISION_DROPPED: _ClassVar[VerdictDecision]
+    VERDICT_DECISION_STAGED: _ClassVar[VerdictDecision]
+
+class FunnelStage(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    FUNNEL_STAGE_UNSPECIFIED: _ClassVar[FunnelStage]
+    FUNNEL_STAGE_RULE: _ClassVar[FunnelStage]
+    FUNNEL_STAGE_SIGNAL: _ClassVar[FunnelStage]
+    FUNNEL_STAGE_MODEL: _ClassVar[FunnelStage]
+
+class ReviewAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    REVIEW_ACTION_UNSPECIFIED: _ClassVar[ReviewAction]
+    REVIEW_ACTION_CONFIRM: _ClassVar[ReviewAction]
+    REVIEW_ACTION_CORRECT: _ClassVar[ReviewAction]
+    REVIEW_ACTION_FORGET: _ClassVar[ReviewAction]
+    REVIEW_ACTION_BLOCK: _ClassVar[ReviewAction]
+
+class ConflictResolution(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CONFLICT_RESOLUTION_UNSPECIFIED: _ClassVar[ConflictResolution]
+    CONFLICT_RESOLUTION_KEEP_NEWER: _ClassVar[ConflictResolution]
+    CONFLICT_RESOLUTION_KEEP_OLDER: _ClassVar[ConflictResolution]
+    CONFLICT_RESOLUTION_KEEP_BOTH: _ClassVar[ConflictResolution]
 WRITE_OUTCOME_UNSPECIFIED: WriteOutcome
 WRITE_OUTCOME_CREATED: WriteOutcome
 WRITE_OUTCOME_MERGED: WriteOutcome
@@ -69,6 +106,28 @@ CHANGE_KIND_CREATED: ChangeKind
 CHANGE_KIND_UPDATED: ChangeKind
 CHANGE_KIND_SUPERSEDED: ChangeKind
 CHANGE_KIND_FORGOTTEN: ChangeKind
+SPEAKER_UNSPECIFIED: Speaker
+SPEAKER_USER: Speaker
+SPEAKER_AGENT: Speaker
+SPEAKER_TOOL: Speaker
+SPEAKER_SYSTEM: Speaker
+VERDICT_DECISION_UNSPECIFIED: VerdictDecision
+VERDICT_DECISION_KEPT: VerdictDecision
+VERDICT_DECISION_DROPPED: VerdictDecision
+VERDICT_DECISION_STAGED: VerdictDecision
+FUNNEL_STAGE_UNSPECIFIED: FunnelStage
+FUNNEL_STAGE_RULE: FunnelStage
+FUNNEL_STAGE_SIGNAL: FunnelStage
+FUNNEL_STAGE_MODEL: FunnelStage
+REVIEW_ACTION_UNSPECIFIED: ReviewAction
+REVIEW_ACTION_CONFIRM: ReviewAction
+REVIEW_ACTION_CORRECT: ReviewAction
+REVIEW_ACTION_FORGET: ReviewAction
+REVIEW_ACTION_BLOCK: ReviewAction
+CONFLICT_RESOLUTION_UNSPECIFIED: ConflictResolution
+CONFLICT_RESOLUTION_KEEP_NEWER: ConflictResolution
+CONFLICT_RESOLUTION_KEEP_OLDER: ConflictResolution
+CONFLICT_RESOLUTION_KEEP_BOTH: ConflictResolution
 
 class MemoryDraft(_message.Message):
     __slots__ = ("content", "type", "layer", "scope", "subject", "tags", "metadata", "source", "importance", "confidence", "occur_time", "expire_time", "supersedes")
@@ -111,16 +170,20 @@ class WriteRequest(_message.Message):
     def __init__(self, owners: _Optional[_Union[_memory_pb2.Owners, _Mapping]] = ..., memory: _Optional[_Union[MemoryDraft, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class WriteResult(_message.Message):
-    __slots__ = ("memory_id", "outcome", "at", "version")
+    __slots__ = ("memory_id", "outcome", "at", "version", "conflicting_ids", "evidence")
     MEMORY_ID_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    CONFLICTING_IDS_FIELD_NUMBER: _ClassVar[int]
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
     memory_id: str
     outcome: WriteOutcome
     at: _memory_pb2.NamespaceSequence
     version: int
-    def __init__(self, memory_id: _Optional[str] = ..., outcome: _Optional[_Union[WriteOutcome, str]] = ..., at: _Optional[_Union[_memory_pb2.NamespaceSequence, _Mapping]] = ..., version: _Optional[int] = ...) -> None: ...
+    conflicting_ids: _containers.RepeatedScalarFieldContainer[str]
+    evidence: _struct_pb2.Struct
+    def __init__(self, memory_id: _Optional[str] = ..., outcome: _Optional[_Union[WriteOutcome, str]] = ..., at: _Optional[_Union[_memory_pb2.NamespaceSequence, _Mapping]] = ..., version: _Optional[int] = ..., conflicting_ids: _Optional[_Iterable[str]] = ..., evidence: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
 class WriteResponse(_message.Message):
     __slots__ = ("result",)
@@ -361,7 +424,7 @@ class ForgetResponse(_message.Message):
     def __init__(self, forgotten_count: _Optional[int] = ..., already_forgotten_ids: _Optional[_Iterable[str]] = ..., at: _Optional[_Iterable[_Union[_memory_pb2.NamespaceSequence, _Mapping]]] = ...) -> None: ...
 
 class Change(_message.Message):
-    __slots__ = ("at", "kind", "time", "actor", "reason", "request_id", "after", "before")
+    __slots__ = ("at", "kind", "time", "actor", "reason", "request_id", "after", "before", "evidence")
     AT_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
@@ -370,6 +433,7 @@ class Change(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
     BEFORE_FIELD_NUMBER: _ClassVar[int]
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
     at: _memory_pb2.NamespaceSequence
     kind: ChangeKind
     time: _timestamp_pb2.Timestamp
@@ -378,7 +442,8 @@ class Change(_message.Message):
     request_id: str
     after: _memory_pb2.Memory
     before: _memory_pb2.Memory
-    def __init__(self, at: _Optional[_Union[_memory_pb2.NamespaceSequence, _Mapping]] = ..., kind: _Optional[_Union[ChangeKind, str]] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ..., after: _Optional[_Union[_memory_pb2.Memory, _Mapping]] = ..., before: _Optional[_Union[_memory_pb2.Memory, _Mapping]] = ...) -> None: ...
+    evidence: _struct_pb2.Struct
+    def __init__(self, at: _Optional[_Union[_memory_pb2.NamespaceSequence, _Mapping]] = ..., kind: _Optional[_Union[ChangeKind, str]] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ..., after: _Optional[_Union[_memory_pb2.Memory, _Mapping]] = ..., before: _Optional[_Union[_memory_pb2.Memory, _Mapping]] = ..., evidence: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
 class HistoryRequest(_message.Message):
     __slots__ = ("owners", "memory_id", "page_size", "page_token")
@@ -421,3 +486,153 @@ class WatchResponse(_message.Message):
     started_at: _containers.RepeatedCompositeFieldContainer[_memory_pb2.NamespaceSequence]
     recent: _containers.RepeatedCompositeFieldContainer[_memory_pb2.Memory]
     def __init__(self, change: _Optional[_Union[Change, _Mapping]] = ..., started_at: _Optional[_Iterable[_Union[_memory_pb2.NamespaceSequence, _Mapping]]] = ..., recent: _Optional[_Iterable[_Union[_memory_pb2.Memory, _Mapping]]] = ...) -> None: ...
+
+class ToolCall(_message.Message):
+    __slots__ = ("name", "arguments")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    arguments: str
+    def __init__(self, name: _Optional[str] = ..., arguments: _Optional[str] = ...) -> None: ...
+
+class Message(_message.Message):
+    __slots__ = ("speaker", "content", "time", "tool_calls", "message_id")
+    SPEAKER_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    TOOL_CALLS_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    speaker: Speaker
+    content: str
+    time: _timestamp_pb2.Timestamp
+    tool_calls: _containers.RepeatedCompositeFieldContainer[ToolCall]
+    message_id: str
+    def __init__(self, speaker: _Optional[_Union[Speaker, str]] = ..., content: _Optional[str] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tool_calls: _Optional[_Iterable[_Union[ToolCall, _Mapping]]] = ..., message_id: _Optional[str] = ...) -> None: ...
+
+class IngestRequest(_message.Message):
+    __slots__ = ("owners", "scope", "messages", "session_id", "tool", "dry_run", "request_id")
+    OWNERS_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    TOOL_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    owners: _memory_pb2.Owners
+    scope: _memory_pb2.Scope
+    messages: _containers.RepeatedCompositeFieldContainer[Message]
+    session_id: str
+    tool: str
+    dry_run: bool
+    request_id: str
+    def __init__(self, owners: _Optional[_Union[_memory_pb2.Owners, _Mapping]] = ..., scope: _Optional[_Union[_memory_pb2.Scope, str]] = ..., messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ..., session_id: _Optional[str] = ..., tool: _Optional[str] = ..., dry_run: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class IngestedMemory(_message.Message):
+    __slots__ = ("memory", "stable", "result")
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    STABLE_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    memory: MemoryDraft
+    stable: bool
+    result: WriteResult
+    def __init__(self, memory: _Optional[_Union[MemoryDraft, _Mapping]] = ..., stable: _Optional[bool] = ..., result: _Optional[_Union[WriteResult, _Mapping]] = ...) -> None: ...
+
+class MessageVerdict(_message.Message):
+    __slots__ = ("decision", "stage", "reason", "memories", "fell_back")
+    DECISION_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    MEMORIES_FIELD_NUMBER: _ClassVar[int]
+    FELL_BACK_FIELD_NUMBER: _ClassVar[int]
+    decision: VerdictDecision
+    stage: FunnelStage
+    reason: str
+    memories: _containers.RepeatedCompositeFieldContainer[IngestedMemory]
+    fell_back: bool
+    def __init__(self, decision: _Optional[_Union[VerdictDecision, str]] = ..., stage: _Optional[_Union[FunnelStage, str]] = ..., reason: _Optional[str] = ..., memories: _Optional[_Iterable[_Union[IngestedMemory, _Mapping]]] = ..., fell_back: _Optional[bool] = ...) -> None: ...
+
+class IngestResponse(_message.Message):
+    __slots__ = ("verdicts",)
+    VERDICTS_FIELD_NUMBER: _ClassVar[int]
+    verdicts: _containers.RepeatedCompositeFieldContainer[MessageVerdict]
+    def __init__(self, verdicts: _Optional[_Iterable[_Union[MessageVerdict, _Mapping]]] = ...) -> None: ...
+
+class ReviewDecision(_message.Message):
+    __slots__ = ("memory_id", "action", "content", "reason")
+    MEMORY_ID_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    memory_id: str
+    action: ReviewAction
+    content: str
+    reason: str
+    def __init__(self, memory_id: _Optional[str] = ..., action: _Optional[_Union[ReviewAction, str]] = ..., content: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class ReviewRequest(_message.Message):
+    __slots__ = ("owners", "decisions", "request_id")
+    OWNERS_FIELD_NUMBER: _ClassVar[int]
+    DECISIONS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    owners: _memory_pb2.Owners
+    decisions: _containers.RepeatedCompositeFieldContainer[ReviewDecision]
+    request_id: str
+    def __init__(self, owners: _Optional[_Union[_memory_pb2.Owners, _Mapping]] = ..., decisions: _Optional[_Iterable[_Union[ReviewDecision, _Mapping]]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ReviewResponse(_message.Message):
+    __slots__ = ("memories",)
+    MEMORIES_FIELD_NUMBER: _ClassVar[int]
+    memories: _containers.RepeatedCompositeFieldContainer[_memory_pb2.Memory]
+    def __init__(self, memories: _Optional[_Iterable[_Union[_memory_pb2.Memory, _Mapping]]] = ...) -> None: ...
+
+class ListConflictsRequest(_message.Message):
+    __slots__ = ("owners", "scopes", "page_size", "page_token")
+    OWNERS_FIELD_NUMBER: _ClassVar[int]
+    SCOPES_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    owners: _memory_pb2.Owners
+    scopes: _containers.RepeatedScalarFieldContainer[_memory_pb2.Scope]
+    page_size: int
+    page_token: str
+    def __init__(self, owners: _Optional[_Union[_memory_pb2.Owners, _Mapping]] = ..., scopes: _Optional[_Iterable[_Union[_memory_pb2.Scope, str]]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class Conflict(_message.Message):
+    __slots__ = ("newer", "older", "summary", "evidence")
+    NEWER_FIELD_NUMBER: _ClassVar[int]
+    OLDER_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    newer: _memory_pb2.Memory
+    older: _containers.RepeatedCompositeFieldContainer[_memory_pb2.Memory]
+    summary: str
+    evidence: _struct_pb2.Struct
+    def __init__(self, newer: _Optional[_Union[_memory_pb2.Memory, _Mapping]] = ..., older: _Optional[_Iterable[_Union[_memory_pb2.Memory, _Mapping]]] = ..., summary: _Optional[str] = ..., evidence: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
+
+class ListConflictsResponse(_message.Message):
+    __slots__ = ("conflicts", "next_page_token")
+    CONFLICTS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    conflicts: _containers.RepeatedCompositeFieldContainer[Conflict]
+    next_page_token: str
+    def __init__(self, conflicts: _Optional[_Iterable[_Union[Conflict, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class ResolveConflictRequest(_message.Message):
+    __slots__ = ("owners", "memory_id", "resolution", "reason", "request_id")
+    OWNERS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_ID_FIELD_NUMBER: _ClassVar[int]
+    RESOLUTION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    owners: _memory_pb2.Owners
+    memory_id: str
+    resolution: ConflictResolution
+    reason: str
+    request_id: str
+    def __init__(self, owners: _Optional[_Union[_memory_pb2.Owners, _Mapping]] = ..., memory_id: _Optional[str] = ..., resolution: _Optional[_Union[ConflictResolution, str]] = ..., reason: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ResolveConflictResponse(_message.Message):
+    __slots__ = ("memories",)
+    MEMORIES_FIELD_NUMBER: _ClassVar[int]
+    memories: _containers.RepeatedCompositeFieldContainer[_memory_pb2.Memory]
+    def __init__(self, memories: _Optional[_Iterable[_Union[_memory_pb2.Memory, _Mapping]]] = ...) -> None: ...
