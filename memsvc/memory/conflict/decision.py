@@ -328,7 +328,7 @@ def _combine(new: Incoming, pairs: list[_Pair]) -> Decision:
     else:
         chosen = against
     if not chosen:
-        return Decision(outcome=Outcome.CREATED, evidence=_evidence(new, by_chance[0]))
+        return Decision(outcome=Outcome.CREATED, evidence=_chances(by_chance[0]))
     return Decision(
         outcome=chosen[0].outcome,
         memory_ids=tuple(pair.standing.memory_id for pair in chosen),
@@ -337,17 +337,24 @@ def _combine(new: Incoming, pairs: list[_Pair]) -> Decision:
     )
 
 
+def _chances(pair: _Pair) -> dict[str, Any]:
+    """The short evidence: of a statement that is created, which most are and nobody asks why."""
+    return {
+        "reason": pair.reason,
+        "nearest": pair.standing.memory_id,
+        "cosine": round(pair.standing.cosine, 4),
+        "chance_same": round(pair.chances[1], 3),
+        "chance_incompatible": round(pair.chances[2], 3),
+    }
+
+
 def _evidence(new: Incoming, pair: _Pair) -> dict[str, Any]:
     old = pair.standing
     features = dict(zip(FEATURES, pair.comparison.features, strict=True))
     return {
-        "reason": pair.reason,
-        "nearest": old.memory_id,
-        "cosine": round(old.cosine, 4),
+        **_chances(pair),
         "cosine_scaled": round(features["cosine"], 3),
         "overlap": round(features["covered_most"], 3),
-        "chance_same": round(pair.chances[1], 3),
-        "chance_incompatible": round(pair.chances[2], 3),
         "shared": list(pair.comparison.shared[:12]),
         "old_only": list(pair.comparison.old_only[:12]),
         "new_only": list(pair.comparison.new_only[:12]),
