@@ -123,3 +123,12 @@ def test_any_text_is_accepted(text: str) -> None:
     claim = read(text)
     assert claim.content <= claim.terms.keys()
     assert claim == read(text)
+
+
+def test_a_paragraph_is_more_than_one_statement() -> None:
+    text = "坡鹿有三个亚种。泰国坡鹿濒危。在海南只有三百头。"
+    assert analyze_claim(text, MemoryType.FACT).long
+    assert analyze_claim("One. Two. Three.", MemoryType.FACT).long
+    assert analyze_claim("word " * 40, MemoryType.FACT).long
+    assert not analyze_claim("The port is 8080. It was 9090 before.", MemoryType.FACT).long
+    assert not analyze_claim("退款超过 5000 元需要主管审批。", MemoryType.FACT).long

@@ -26,6 +26,9 @@ from memsvc.model import MemoryType
 __all__ = ["Claim", "Group", "Term", "Zone", "analyze_claim", "normal_subject"]
 
 TEXT_MAX_CHARS = 600  # what is beyond is not a statement; its cosine and words would match anything
+STATEMENT_MAX_CHARS = 140  # Han characters count twice; a longer text says many things, and none of it is judged
+SENTENCES_MAX = 2
+_SENTENCE_ENDS = re.compile(r"[.!?](?=\s)|[。！？；]|\n")
 _ADDITIVE = frozenset("like have eat drink supports know suffer plays visited allergy speak also".split())
 _HAN_RUNS = re.compile(r"[\u3400-\u9fff]+")
 _CALLED = re.compile(r"[\W_]+")
@@ -76,11 +79,18 @@ def analyze_claim(content: str, type: MemoryType, subject: str = "") -> Claim:
         odd=reader.odd,
         weight=sum([term.weight for term in terms.values()]),
         chinese=han >= 2,
-        long=len(content) > TEXT_MAX_CHARS or len(terms) >= TERMS_MAX,
+        long=_is_long(content, han) or len(terms) >= TERMS_MAX,
         additive="favorite" not in terms and not _ADDITIVE.isdisjoint(terms),
         content=frozenset([concept for concept, term in terms.items() if term.weight >= 0.5]),
         labels=labels(lowered) | identifiers(lowered),
     )
+
+
+def _is_long(content: str, han: int) -> bool:
+    """Whether a text is more than one statement: too many characters, or more than SENTENCES_MAX sentences."""
+    if len(content) + han > STATEMENT_MAX_CHARS:
+        return True
+    return len(_SENTENCE_ENDS.findall(content.rstrip(" .!?。！？；\n"))) >= SENTENCES_MAX
 
 
 def normal_subject(subject: str) -> str:
