@@ -119,13 +119,30 @@ class Source(msgspec.Struct, frozen=True, array_like=True):
     message_id: str = ""
 
 
+class Event(msgspec.Struct, frozen=True, array_like=True):
+    """What an event is beyond its summary. `caused_by`: ids of earlier events of the same namespace."""
+
+    event_type: str
+    payload: dict[str, Any] = {}
+    participants: tuple[str, ...] = ()
+    caused_by: tuple[str, ...] = ()
+
+
+class Fact(msgspec.Struct, frozen=True, array_like=True):
+    """An exact fact: a key and a JSON value whose type is kept."""
+
+    key: str
+    value: Any = None
+
+
 class Memory(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """One immutable version of a memory. Times are UTC microseconds since 1970; new fields go at the end.
 
     `memory_id` is `mem_` + UUIDv7 in hex with dashes; `version` counts from 1; `sequence` is the namespace's change
     number that wrote this version; `embedding_dim` 0 means that the version has no vector. `seen_count`,
     `last_seen_time_us` and `further_sources` (the newest few) tell of later statements that were merged into it;
-    `blocked` puts a forgotten memory on the blocklist.
+    `blocked` puts a forgotten memory on the blocklist. `event`, `fact` and `skill` (the text of its skill.yaml) are set
+    for memories that are more than a statement; only their own services write the latter two.
     """
 
     memory_id: str
@@ -156,11 +173,24 @@ class Memory(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     last_seen_time_us: int = 0
     further_sources: tuple[Source, ...] = ()
     blocked: bool = False
+    event: Event | None = None
+    fact: Fact | None = None
+    skill: str = ""
 
     @property
     def etag(self) -> str:
         """Opaque to callers: changes with every version."""
         return f"v{self.version}"
+
+
+class Access(msgspec.Struct, frozen=True, array_like=True):
+    """How a memory was used, beside its versions: `count` recalls or contexts that used it, when last, and how long it
+    keeps (`stability_days`, 0 before its first use).
+    """
+
+    count: int = 0
+    last_time_us: int = 0
+    stability_days: float = 0.0
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True, kw_only=True):

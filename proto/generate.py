@@ -22,7 +22,17 @@ ROOT = Path(__file__).resolve().parent.parent
 PROTO_DIR = ROOT / "proto"
 SERVER_DIR = Path("memsvc/v1")
 CLIENT_DIR = Path("clients/python/memsvc_client/_proto")
-CLIENT_PROTOS = ("memory", "memory_service")
+CLIENT_PROTOS = (
+    "memory",
+    "memory_service",
+    "context",
+    "context_service",
+    "event_service",
+    "fact_service",
+    "permanent_service",
+    "session_service",
+    "skill_service",
+)
 
 
 def compile_protos(out: Path) -> None:

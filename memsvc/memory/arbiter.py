@@ -62,7 +62,8 @@ class Ruling(msgspec.Struct, frozen=True):
 
 def is_checked(memory: Memory) -> bool:
     """Whether duplicates and conflicts of the memory are looked for: statements are, events never."""
-    return memory.layer in CHECKED_LAYERS and memory.type != MemoryType.EVENT
+    is_statement = memory.type != MemoryType.EVENT and memory.fact is None
+    return memory.layer in CHECKED_LAYERS and is_statement
 
 
 def calibration_for(model_id: str) -> Calibration | None:

@@ -18,6 +18,7 @@ from memsvc.errors import InvalidArgument, LayerNotWritable, LimitExceeded
 from memsvc.model import (
     EARLIEST_TIME_US,
     LATEST_TIME_US,
+    Event,
     Layer,
     MemoryType,
     Scope,
@@ -34,6 +35,10 @@ SOURCE_MAX_CHARS = 256
 SUPERSEDES_MAX = 16
 REASON_MAX_CHARS = 1024
 BATCH_MAX = 1000
+SUMMARY_MAX_CHARS = 100
+EVENT_TYPE_MAX_CHARS = 64
+PARTICIPANTS_MAX = 32
+CAUSES_MAX = 16
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +60,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     expire_time_us: int | None = None
     supersedes: tuple[str, ...] = ()
     staged: bool = False
+    event: Event | None = None
 
 
 def check_draft(draft: Draft, content_max_bytes: int, path: str) -> None:
@@ -79,6 +85,25 @@ def check_draft(draft: Draft, content_max_bytes: int, path: str) -> None:
         raise _too_many(len(draft.supersedes), SUPERSEDES_MAX, f"{path}.supersedes")
     for memory_id in draft.supersedes:
         check_memory_id(memory_id, f"{path}.supersedes")
+    if draft.event is not None:
+        _check_event(draft, draft.event, path)
+
+
+def _check_event(draft: Draft, event: Event, path: str) -> None:
+    if draft.type not in (None, MemoryType.EVENT) or draft.layer not in (None, Layer.EPISODIC):
+        raise InvalidArgument(
+            f"{path}.event is set: type must be EVENT, layer EPISODIC, or unset", field=f"{path}.type"
+        )
+    check_length(draft.content, SUMMARY_MAX_CHARS, f"{path}.content")
+    if not event.event_type:
+        raise InvalidArgument(f"{path}.event.event_type is empty", field=f"{path}.event.event_type")
+    check_length(event.event_type, EVENT_TYPE_MAX_CHARS, f"{path}.event.event_type")
+    check_metadata(event.payload, f"{path}.event.payload")
+    check_labels(event.participants, PARTICIPANTS_MAX, f"{path}.event.participants")
+    if len(event.caused_by) > CAUSES_MAX:
+        raise _too_many(len(event.caused_by), CAUSES_MAX, f"{path}.event.caused_by")
+    for memory_id in event.caused_by:
+        check_memory_id(memory_id, f"{path}.event.caused_by")
 
 
 def check_content(content: str, content_max_bytes: int, field: str) -> None:
@@ -101,12 +126,17 @@ def check_subject(subject: str, field: str) -> None:
 
 def check_tags(tags: tuple[str, ...], field: str) -> None:
     """At most TAGS_MAX non-empty tags of at most TAG_MAX_CHARS characters."""
-    if len(tags) > TAGS_MAX:
-        raise _too_many(len(tags), TAGS_MAX, field)
-    for tag in tags:
-        if not tag:
-            raise InvalidArgument(f"{field} holds an empty tag", field=field)
-        check_length(tag, TAG_MAX_CHARS, field)
+    check_labels(tags, TAGS_MAX, field)
+
+
+def check_labels(labels: tuple[str, ...], limit: int, field: str) -> None:
+    """At most `limit` non-empty texts of at most TAG_MAX_CHARS characters."""
+    if len(labels) > limit:
+        raise _too_many(len(labels), limit, field)
+    for label in labels:
+        if not label:
+            raise InvalidArgument(f"{field} holds an empty text", field=field)
+        check_length(label, TAG_MAX_CHARS, field)
 
 
 def check_metadata(metadata: dict[str, Any], field: str) -> None:

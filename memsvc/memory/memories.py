@@ -163,17 +163,22 @@ class Memories:
     def _without_secrets(self, tenant: str, draft: Draft, path: str) -> Draft:
         """The draft as the tenant's policy lets it in. Raises SensitiveContent. Source ids are the caller's keys."""
         policy = self._policies.of(tenant)
-        return msgspec.structs.replace(
-            draft,
-            **{
-                name: apply(getattr(draft, name), policy, f"{path}.{name}")
-                for name in ("content", "subject", "tags", "metadata")
-                if getattr(draft, name)
-            },
-        )
+        clean = {
+            name: apply(getattr(draft, name), policy, f"{path}.{name}")
+            for name in ("content", "subject", "tags", "metadata")
+            if getattr(draft, name)
+        }
+        if draft.event is not None:
+            clean["event"] = msgspec.structs.replace(
+                draft.event,
+                event_type=apply(draft.event.event_type, policy, f"{path}.event.event_type"),
+                payload=apply(draft.event.payload, policy, f"{path}.event.payload"),
+                participants=apply(draft.event.participants, policy, f"{path}.event.participants"),
+            )
+        return msgspec.structs.replace(draft, **clean)
 
     def _new_memory(self, draft: Draft, namespace: Namespace, now_us: int) -> Memory:
-        kind = draft.type or MemoryType.FACT
+        kind = draft.type or (MemoryType.FACT if draft.event is None else MemoryType.EVENT)
         layer = draft.layer or (Layer.EPISODIC if kind == MemoryType.EVENT else Layer.SEMANTIC)
         return Memory(
             memory_id=self._minter.mint(),
@@ -198,6 +203,7 @@ class Memories:
             expire_time_us=self._expiry(draft, now_us),
             embedding_model=self._transactions.embedder.model_id,
             embedding_dim=self._transactions.embedder.dim,
+            event=draft.event,
         )
 
     def _expiry(self, draft: Draft, now_us: int) -> int:
@@ -234,6 +240,7 @@ class Memories:
             check_etag(before, etag)
             if before.status not in RECALLABLE:
                 raise NotActive(f"{memory_id} is {before.status.name}: it can't be updated", memory_id=memory_id)
+            _check_updatable(before)
             updated = msgspec.structs.replace(
                 before,
                 **fields,
@@ -287,6 +294,13 @@ class Memories:
     ) -> tuple[list[ChangeEvent], str]:
         """See `listing.history`."""
         return listing.history(self._transactions.engine, namespaces, memory_id, size, page_token)
+
+
+def _check_updatable(memory: Memory) -> None:
+    """Raises InvalidArgument for what another service keeps in step with its content."""
+    service = "FactService" if memory.fact is not None else "SkillService" if memory.skill else ""
+    if service:
+        raise InvalidArgument(f"{memory.memory_id} is written by {service} only", field="memory_id")
 
 
 def _clean(value: Any, policy: Any, path: str) -> Any:

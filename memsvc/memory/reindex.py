@@ -118,6 +118,7 @@ class Reindexer:
         return made
 
     def _missing(self, txn: ReadTxn, namespace: Namespace, memories: list[Memory]) -> list[Memory]:
+        memories = [memory for memory in memories if memory.embedding_dim]  # exact facts have no vector
         if not memories:
             return []
         hashes = [vector_hash(m) for m in memories]

@@ -28,6 +28,7 @@ from memsvc.memory.recall import Hit, RecallAnswer
 from memsvc.model import (
     EARLIEST_TIME_US,
     NEVER_US,
+    Event,
     Filter,
     Layer,
     Memory,
@@ -178,6 +179,17 @@ def draft(message: spb.MemoryDraft, path: str) -> Draft:
         occur_time_us=time_us(message.occur_time, f"{path}.occur_time") if message.HasField("occur_time") else None,
         expire_time_us=time_us(message.expire_time, f"{path}.expire_time") if message.HasField("expire_time") else None,
         supersedes=tuple(message.supersedes),
+        event=event(message.event) if message.HasField("event") else None,
+    )
+
+
+def event(message: pb.EventDetail) -> Event:
+    """What an event is beyond its summary."""
+    return Event(
+        message.event_type,
+        metadata(message.payload) if message.HasField("payload") else {},
+        tuple(message.participants),
+        tuple(message.caused_by),
     )
 
 
@@ -209,6 +221,19 @@ def struct_message(value: dict[str, Any]) -> struct_pb2.Struct:
     """Plain values as a Struct."""
     message = struct_pb2.Struct()
     message.update(value)
+    return message
+
+
+def value_message(value: Any) -> struct_pb2.Value:
+    """A plain value as a Value."""
+    return struct_message({"value": value}).fields["value"]
+
+
+def event_message(event: Event) -> pb.EventDetail:
+    """What an event is beyond its summary."""
+    message = pb.EventDetail(event_type=event.event_type, participants=event.participants, caused_by=event.caused_by)
+    if event.payload:
+        message.payload.update(event.payload)
     return message
 
 
@@ -247,6 +272,13 @@ def memory_message(memory: Memory, now_us: int) -> pb.Memory:
         message.expire_time.CopyFrom(timestamp(memory.expire_time_us))
     if memory.last_access_time_us:
         message.last_access_time.CopyFrom(timestamp(memory.last_access_time_us))
+    if memory.event is not None:
+        message.event.CopyFrom(event_message(memory.event))
+    if memory.fact is not None:
+        message.fact.key = memory.fact.key
+        message.fact.value.CopyFrom(value_message(memory.fact.value))
+    if memory.skill:
+        message.skill_name = memory.subject
     if memory.embedding_dim:
         message.embedding.CopyFrom(pb.EmbeddingInfo(model=memory.embedding_model, dim=memory.embedding_dim))
     return message

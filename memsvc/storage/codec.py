@@ -57,6 +57,7 @@ _change_decoder = msgspec.msgpack.Decoder(Change)
 _answer_decoder = msgspec.msgpack.Decoder(NamedAnswer)
 _names_decoder = msgspec.msgpack.Decoder(Namespace)
 _model_decoder = msgspec.msgpack.Decoder(ModelEntry)
+_record_decoder = msgspec.msgpack.Decoder(tuple[str, bytes])
 _PREFIX = bytes([VALUE_FORMAT])
 
 
@@ -134,6 +135,17 @@ def decode_model(raw: bytes) -> ModelEntry:
     """Inverse of `encode_model`. Raises StoreCorrupt."""
     entry: ModelEntry = _decode(_model_decoder, raw, "model")
     return entry
+
+
+def encode_record(key: str, value: bytes) -> bytes:
+    """A record behind its key. Raises InvalidArgument."""
+    return _encode((key, value))
+
+
+def decode_record(raw: bytes) -> tuple[str, bytes]:
+    """Inverse of `encode_record`. Raises StoreCorrupt."""
+    record: tuple[str, bytes] = _decode(_record_decoder, raw, "record")
+    return record
 
 
 def digest(*parts: bytes | str) -> bytes:

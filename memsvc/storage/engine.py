@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from enum import StrEnum
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -37,6 +38,17 @@ class NamespaceHead(msgspec.Struct, frozen=True):
     sequence: int
     memory_count: int
     active_count: int
+
+
+class RecordTable(StrEnum):
+    """Databases of small records beside the memories of a namespace: they have no versions and no change log.
+
+    PERMANENT is the permanent store: only `memory.permanent` names it.
+    """
+
+    ACCESS = "accesses"
+    JOB = "jobs"
+    PERMANENT = "permanent"
 
 
 class StoredAnswer(msgspec.Struct, frozen=True):
@@ -116,6 +128,15 @@ class ReadTxn(Protocol):
     def answer(self, tenant: str, request_id: str) -> StoredAnswer | None:
         """What `put_answer` stored for this request."""
 
+    def record(self, table: RecordTable, namespace: Namespace, key: str) -> bytes | None:
+        """A record, or None."""
+
+    def records(self, table: RecordTable, namespace: Namespace) -> Iterator[tuple[str, bytes]]:
+        """All (key, record) of a namespace, in no particular order."""
+
+    def all_records(self, table: RecordTable) -> Iterator[tuple[Namespace, str, bytes]]:
+        """All records of a table, namespace by namespace."""
+
     def meta(self, key: str) -> bytes | None:
         """A small store-wide value (model id, reindex state)."""
 
@@ -156,6 +177,12 @@ class WriteTxn(ReadTxn, Protocol):
 
     def drop_answers(self, before_us: int, limit: int) -> int:
         """Removes up to `limit` answers older than `before_us`; returns how many."""
+
+    def put_record(self, table: RecordTable, namespace: Namespace, key: str, value: bytes) -> None:
+        """Sets a record. Creates the namespace when it is new. Raises InvalidArgument for an empty key."""
+
+    def drop_record(self, table: RecordTable, namespace: Namespace, key: str) -> bool:
+        """Removes a record; returns whether there was one."""
 
     def put_meta(self, key: str, value: bytes) -> None:
         """Sets a store-wide value. Raises InvalidArgument for an empty key, one past 500 bytes, or the engine's own."""

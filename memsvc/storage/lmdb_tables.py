@@ -16,6 +16,7 @@ one); every key of user data begins with the 8-byte number of its namespace.
     answer_times  time, digest               -> (empty)
     models      digest(model id)             -> number, dimension, model id
     meta        name                         -> value
+    accesses, jobs, permanent   namespace, digest(key)  -> key, record
 
 Where a key holds a digest, the text itself is in the value and compared.
 
@@ -39,7 +40,7 @@ from numpy.typing import NDArray
 from memsvc.errors import InvalidArgument, StoreCorrupt
 from memsvc.model import Change, Memory, Namespace, content_hash
 from memsvc.storage import codec
-from memsvc.storage.engine import NamespaceHead, StoredAnswer
+from memsvc.storage.engine import NamespaceHead, RecordTable, StoredAnswer
 
 TABLES = (
     "namespaces",
@@ -55,6 +56,7 @@ TABLES = (
     "answer_times",
     "models",
     "meta",
+    *RecordTable,
 )
 META_FORMAT = "format_version"
 STATE = struct.Struct(">QQQ")
@@ -345,6 +347,31 @@ class LmdbReadTxn:
         if (named.tenant, named.request_id) != (tenant, request_id):
             raise StoreCorrupt("two requests share a digest; run `memsvc verify`")
         return named.answer
+
+    def record(self, table: RecordTable, namespace: Namespace, key: str) -> bytes | None:
+        """See the protocol."""
+        number = self._number(namespace)
+        raw = None if number is None else self._txn.get(number + codec.digest(key), db=self._db[table])
+        if raw is None:
+            return None
+        stored_key, value = codec.decode_record(raw)
+        if stored_key != key:
+            raise StoreCorrupt(f"two keys of {table} share a digest; run `memsvc verify`")
+        return value
+
+    def records(self, table: RecordTable, namespace: Namespace) -> Iterator[tuple[str, bytes]]:
+        """See the protocol."""
+        number = self._number(namespace)
+        if number is None:
+            return
+        for _, raw in self._prefixed(table, number):
+            yield codec.decode_record(raw)
+
+    def all_records(self, table: RecordTable) -> Iterator[tuple[Namespace, str, bytes]]:
+        """See the protocol."""
+        for head in self.heads():
+            for key, value in self.records(table, head.namespace):
+                yield head.namespace, key, value
 
     def meta(self, key: str) -> bytes | None:
         """See the protocol."""

@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from memsvc.errors import InvalidArgument, StoreCorrupt
 from memsvc.model import RECALLABLE, Memory, Namespace, content_hash, embedded_text
 from memsvc.storage import codec
-from memsvc.storage.engine import VerifyProblem
+from memsvc.storage.engine import RecordTable, VerifyProblem
 from memsvc.storage.lmdb_errors import DAMAGE
 from memsvc.storage.lmdb_tables import MODEL_BYTES, NS, STATE, VECTOR_DTYPE, LmdbReadTxn, index_keys
 
-KEY_BYTES = {
+KEY_BYTES: dict[str, int] = {
     "current": NS + codec.ID_BYTES,
     "versions": NS + codec.ID_BYTES + 4,
     "log": NS + 8,
@@ -29,6 +29,7 @@ KEY_BYTES = {
     "times": NS + 8 + codec.ID_BYTES,
     "vectors": MODEL_BYTES + NS + codec.HASH_BYTES,
     "states": NS,
+    **dict.fromkeys(RecordTable, NS + codec.HASH_BYTES),
 }
 INDEXES = ("subjects", "contents", "times")
 
@@ -63,6 +64,8 @@ def _checks(txn: LmdbReadTxn) -> Problems:
     yield from _verify_vectors(txn, models)
     yield from _verify_answers(txn)
     yield from _verify_answer_times(txn)
+    for record_table in RecordTable:
+        yield from _verify_records(txn, record_table)
 
 
 def _at(table: str, key: bytes) -> str:
@@ -275,3 +278,15 @@ def _verify_answer_times(txn: LmdbReadTxn) -> Problems:
             continue  # reported with the answer
         if not right:
             yield VerifyProblem(_at("answer_times", key), "names no answer")
+
+
+def _verify_records(txn: LmdbReadTxn, table: RecordTable) -> Problems:
+    """Each record can be read and stands below its key's digest."""
+    for key, raw in txn._prefixed(table, b""):
+        try:
+            name, _ = codec.decode_record(raw)
+        except StoreCorrupt as error:
+            yield VerifyProblem(_at(table, key), error.message)
+            continue
+        if codec.digest(name) != key[NS:]:
+            yield VerifyProblem(_at(table, key), "is not the digest of its key")

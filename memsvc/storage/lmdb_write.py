@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from memsvc.errors import InvalidArgument, StoreCorrupt
 from memsvc.model import RECALLABLE, Change, ChangeKind, Memory, Namespace
 from memsvc.storage import codec
-from memsvc.storage.engine import StoredAnswer
+from memsvc.storage.engine import RecordTable, StoredAnswer
 from memsvc.storage.lmdb_tables import (
     META_FORMAT,
     STATE,
@@ -180,6 +180,20 @@ class LmdbWriteTxn(LmdbReadTxn):
                 found = cursor.delete() and bool(cursor.key())
                 count += 1
         return count
+
+    def put_record(self, table: RecordTable, namespace: Namespace, key: str, value: bytes) -> None:
+        """See the protocol."""
+        if not key:
+            raise InvalidArgument("a record's key is empty", field="key")
+        raw = codec.encode_record(key, value)
+        codec.encode_names(namespace)  # raises before anything is written
+        number = self._number(namespace) or self._add_namespace(namespace)
+        self._txn.put(number + codec.digest(key), raw, db=self._db[table])
+
+    def drop_record(self, table: RecordTable, namespace: Namespace, key: str) -> bool:
+        """See the protocol."""
+        number = self._number(namespace)
+        return number is not None and bool(self._txn.delete(number + codec.digest(key), db=self._db[table]))
 
     def put_meta(self, key: str, value: bytes) -> None:
         """See the protocol."""

@@ -1,3 +1,6 @@
+import datetime
+
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from memsvc.v1 import memory_pb2 as _memory_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -8,6 +11,14 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class LifecycleAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    LIFECYCLE_ACTION_UNSPECIFIED: _ClassVar[LifecycleAction]
+    LIFECYCLE_ACTION_FADE: _ClassVar[LifecycleAction]
+    LIFECYCLE_ACTION_ARCHIVE: _ClassVar[LifecycleAction]
+    LIFECYCLE_ACTION_EXPIRE: _ClassVar[LifecycleAction]
+    LIFECYCLE_ACTION_PROPOSE: _ClassVar[LifecycleAction]
+
 class ReindexState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     REINDEX_STATE_UNSPECIFIED: _ClassVar[ReindexState]
@@ -15,11 +26,74 @@ class ReindexState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REINDEX_STATE_RUNNING: _ClassVar[ReindexState]
     REINDEX_STATE_DONE: _ClassVar[ReindexState]
     REINDEX_STATE_FAILED: _ClassVar[ReindexState]
+LIFECYCLE_ACTION_UNSPECIFIED: LifecycleAction
+LIFECYCLE_ACTION_FADE: LifecycleAction
+LIFECYCLE_ACTION_ARCHIVE: LifecycleAction
+LIFECYCLE_ACTION_EXPIRE: LifecycleAction
+LIFECYCLE_ACTION_PROPOSE: LifecycleAction
 REINDEX_STATE_UNSPECIFIED: ReindexState
 REINDEX_STATE_IDLE: ReindexState
 REINDEX_STATE_RUNNING: ReindexState
 REINDEX_STATE_DONE: ReindexState
 REINDEX_STATE_FAILED: ReindexState
+
+class LifecycleStep(_message.Message):
+    __slots__ = ("memory_id", "namespace", "action", "retention", "reason")
+    MEMORY_ID_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    memory_id: str
+    namespace: _memory_pb2.Namespace
+    action: LifecycleAction
+    retention: float
+    reason: str
+    def __init__(self, memory_id: _Optional[str] = ..., namespace: _Optional[_Union[_memory_pb2.Namespace, _Mapping]] = ..., action: _Optional[_Union[LifecycleAction, str]] = ..., retention: _Optional[float] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class LifecycleCounts(_message.Message):
+    __slots__ = ("seen_count", "faded_count", "archived_count", "expired_count", "proposed_count")
+    SEEN_COUNT_FIELD_NUMBER: _ClassVar[int]
+    FADED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    ARCHIVED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    EXPIRED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    PROPOSED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    seen_count: int
+    faded_count: int
+    archived_count: int
+    expired_count: int
+    proposed_count: int
+    def __init__(self, seen_count: _Optional[int] = ..., faded_count: _Optional[int] = ..., archived_count: _Optional[int] = ..., expired_count: _Optional[int] = ..., proposed_count: _Optional[int] = ...) -> None: ...
+
+class PlanLifecycleRequest(_message.Message):
+    __slots__ = ("owners", "max_steps", "at_time")
+    OWNERS_FIELD_NUMBER: _ClassVar[int]
+    MAX_STEPS_FIELD_NUMBER: _ClassVar[int]
+    AT_TIME_FIELD_NUMBER: _ClassVar[int]
+    owners: _memory_pb2.Owners
+    max_steps: int
+    at_time: _timestamp_pb2.Timestamp
+    def __init__(self, owners: _Optional[_Union[_memory_pb2.Owners, _Mapping]] = ..., max_steps: _Optional[int] = ..., at_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class PlanLifecycleResponse(_message.Message):
+    __slots__ = ("counts", "steps")
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    counts: LifecycleCounts
+    steps: _containers.RepeatedCompositeFieldContainer[LifecycleStep]
+    def __init__(self, counts: _Optional[_Union[LifecycleCounts, _Mapping]] = ..., steps: _Optional[_Iterable[_Union[LifecycleStep, _Mapping]]] = ...) -> None: ...
+
+class RunLifecycleRequest(_message.Message):
+    __slots__ = ("owners",)
+    OWNERS_FIELD_NUMBER: _ClassVar[int]
+    owners: _memory_pb2.Owners
+    def __init__(self, owners: _Optional[_Union[_memory_pb2.Owners, _Mapping]] = ...) -> None: ...
+
+class RunLifecycleResponse(_message.Message):
+    __slots__ = ("counts",)
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    counts: LifecycleCounts
+    def __init__(self, counts: _Optional[_Union[LifecycleCounts, _Mapping]] = ...) -> None: ...
 
 class GetStatsRequest(_message.Message):
     __slots__ = ()

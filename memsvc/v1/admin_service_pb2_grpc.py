@@ -60,6 +60,16 @@ class AdminServiceStub:
                 request_serializer=memsvc_dot_v1_dot_admin__service__pb2.GetReindexRequest.SerializeToString,
                 response_deserializer=memsvc_dot_v1_dot_admin__service__pb2.GetReindexResponse.FromString,
                 _registered_method=True)
+        self.PlanLifecycle = channel.unary_unary(
+                '/memsvc.v1.AdminService/PlanLifecycle',
+                request_serializer=memsvc_dot_v1_dot_admin__service__pb2.PlanLifecycleRequest.SerializeToString,
+                response_deserializer=memsvc_dot_v1_dot_admin__service__pb2.PlanLifecycleResponse.FromString,
+                _registered_method=True)
+        self.RunLifecycle = channel.unary_unary(
+                '/memsvc.v1.AdminService/RunLifecycle',
+                request_serializer=memsvc_dot_v1_dot_admin__service__pb2.RunLifecycleRequest.SerializeToString,
+                response_deserializer=memsvc_dot_v1_dot_admin__service__pb2.RunLifecycleResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer:
@@ -101,6 +111,20 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PlanLifecycle(self, request, context):
+        """What forgetting would change now: which memories fade, are archived or have expired.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RunLifecycle(self, request, context):
+        """Does it, and proposes long-lived memories for the permanent store. Also runs by itself on a schedule.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -128,6 +152,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.GetReindex,
                     request_deserializer=memsvc_dot_v1_dot_admin__service__pb2.GetReindexRequest.FromString,
                     response_serializer=memsvc_dot_v1_dot_admin__service__pb2.GetReindexResponse.SerializeToString,
+            ),
+            'PlanLifecycle': grpc.unary_unary_rpc_method_handler(
+                    servicer.PlanLifecycle,
+                    request_deserializer=memsvc_dot_v1_dot_admin__service__pb2.PlanLifecycleRequest.FromString,
+                    response_serializer=memsvc_dot_v1_dot_admin__service__pb2.PlanLifecycleResponse.SerializeToString,
+            ),
+            'RunLifecycle': grpc.unary_unary_rpc_method_handler(
+                    servicer.RunLifecycle,
+                    request_deserializer=memsvc_dot_v1_dot_admin__service__pb2.RunLifecycleRequest.FromString,
+                    response_serializer=memsvc_dot_v1_dot_admin__service__pb2.RunLifecycleResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -266,6 +300,60 @@ class AdminService:
             '/memsvc.v1.AdminService/GetReindex',
             memsvc_dot_v1_dot_admin__service__pb2.GetReindexRequest.SerializeToString,
             memsvc_dot_v1_dot_admin__service__pb2.GetReindexResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PlanLifecycle(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memsvc.v1.AdminService/PlanLifecycle',
+            memsvc_dot_v1_dot_admin__service__pb2.PlanLifecycleRequest.SerializeToString,
+            memsvc_dot_v1_dot_admin__service__pb2.PlanLifecycleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RunLifecycle(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memsvc.v1.AdminService/RunLifecycle',
+            memsvc_dot_v1_dot_admin__service__pb2.RunLifecycleRequest.SerializeToString,
+            memsvc_dot_v1_dot_admin__service__pb2.RunLifecycleResponse.FromString,
             options,
             channel_credentials,
             insecure,

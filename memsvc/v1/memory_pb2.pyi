@@ -128,7 +128,7 @@ class EmbeddingInfo(_message.Message):
     def __init__(self, model: _Optional[str] = ..., dim: _Optional[int] = ...) -> None: ...
 
 class Memory(_message.Message):
-    __slots__ = ("memory_id", "version", "namespace", "layer", "type", "subject", "content", "tags", "metadata", "source", "importance", "confidence", "status", "superseded_by", "supersedes", "create_time", "update_time", "occur_time", "expire_time", "last_access_time", "access_count", "etag", "embedding", "sequence", "seen_count", "last_seen_time", "further_sources", "blocked")
+    __slots__ = ("memory_id", "version", "namespace", "layer", "type", "subject", "content", "tags", "metadata", "source", "importance", "confidence", "status", "superseded_by", "supersedes", "create_time", "update_time", "occur_time", "expire_time", "last_access_time", "access_count", "etag", "embedding", "sequence", "seen_count", "last_seen_time", "further_sources", "blocked", "event", "fact", "skill_name", "retention")
     MEMORY_ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
@@ -157,6 +157,10 @@ class Memory(_message.Message):
     LAST_SEEN_TIME_FIELD_NUMBER: _ClassVar[int]
     FURTHER_SOURCES_FIELD_NUMBER: _ClassVar[int]
     BLOCKED_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    FACT_FIELD_NUMBER: _ClassVar[int]
+    SKILL_NAME_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_FIELD_NUMBER: _ClassVar[int]
     memory_id: str
     version: int
     namespace: Namespace
@@ -185,7 +189,31 @@ class Memory(_message.Message):
     last_seen_time: _timestamp_pb2.Timestamp
     further_sources: _containers.RepeatedCompositeFieldContainer[Source]
     blocked: bool
-    def __init__(self, memory_id: _Optional[str] = ..., version: _Optional[int] = ..., namespace: _Optional[_Union[Namespace, _Mapping]] = ..., layer: _Optional[_Union[Layer, str]] = ..., type: _Optional[_Union[MemoryType, str]] = ..., subject: _Optional[str] = ..., content: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., source: _Optional[_Union[Source, _Mapping]] = ..., importance: _Optional[float] = ..., confidence: _Optional[float] = ..., status: _Optional[_Union[Status, str]] = ..., superseded_by: _Optional[str] = ..., supersedes: _Optional[_Iterable[str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., occur_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_access_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., access_count: _Optional[int] = ..., etag: _Optional[str] = ..., embedding: _Optional[_Union[EmbeddingInfo, _Mapping]] = ..., sequence: _Optional[int] = ..., seen_count: _Optional[int] = ..., last_seen_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., further_sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., blocked: _Optional[bool] = ...) -> None: ...
+    event: EventDetail
+    fact: FactDetail
+    skill_name: str
+    retention: float
+    def __init__(self, memory_id: _Optional[str] = ..., version: _Optional[int] = ..., namespace: _Optional[_Union[Namespace, _Mapping]] = ..., layer: _Optional[_Union[Layer, str]] = ..., type: _Optional[_Union[MemoryType, str]] = ..., subject: _Optional[str] = ..., content: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., source: _Optional[_Union[Source, _Mapping]] = ..., importance: _Optional[float] = ..., confidence: _Optional[float] = ..., status: _Optional[_Union[Status, str]] = ..., superseded_by: _Optional[str] = ..., supersedes: _Optional[_Iterable[str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., occur_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_access_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., access_count: _Optional[int] = ..., etag: _Optional[str] = ..., embedding: _Optional[_Union[EmbeddingInfo, _Mapping]] = ..., sequence: _Optional[int] = ..., seen_count: _Optional[int] = ..., last_seen_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., further_sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., blocked: _Optional[bool] = ..., event: _Optional[_Union[EventDetail, _Mapping]] = ..., fact: _Optional[_Union[FactDetail, _Mapping]] = ..., skill_name: _Optional[str] = ..., retention: _Optional[float] = ...) -> None: ...
+
+class EventDetail(_message.Message):
+    __slots__ = ("event_type", "payload", "participants", "caused_by")
+    EVENT_TYPE_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    PARTICIPANTS_FIELD_NUMBER: _ClassVar[int]
+    CAUSED_BY_FIELD_NUMBER: _ClassVar[int]
+    event_type: str
+    payload: _struct_pb2.Struct
+    participants: _containers.RepeatedScalarFieldContainer[str]
+    caused_by: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, event_type: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., participants: _Optional[_Iterable[str]] = ..., caused_by: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class FactDetail(_message.Message):
+    __slots__ = ("key", "value")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    value: _struct_pb2.Value
+    def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ...) -> None: ...
 
 class TimeRange(_message.Message):
     __slots__ = ("start_time", "end_time")

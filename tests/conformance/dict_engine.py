@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from memsvc.model import RECALLABLE, Change, ChangeKind, Memory, Namespace, content_hash
-from memsvc.storage.engine import NamespaceHead, StoredAnswer
+from memsvc.storage.engine import NamespaceHead, RecordTable, StoredAnswer
 
 
 class DictTxn:
@@ -21,6 +21,7 @@ class DictTxn:
         self.stored_vectors: dict[tuple[str, Namespace, bytes], np.ndarray] = {}
         self.answers: dict[tuple[str, str], StoredAnswer] = {}
         self.metas: dict[str, bytes] = {}
+        self.side: dict[tuple[RecordTable, Namespace], dict[str, bytes]] = {}
 
     def head(self, namespace: Namespace) -> NamespaceHead | None:
         if namespace not in self.memories:
@@ -73,6 +74,15 @@ class DictTxn:
     def answer(self, tenant: str, request_id: str) -> StoredAnswer | None:
         return self.answers.get((tenant, request_id))
 
+    def record(self, table: RecordTable, namespace: Namespace, key: str) -> bytes | None:
+        return self.side.get((table, namespace), {}).get(key)
+
+    def records(self, table: RecordTable, namespace: Namespace) -> Iterator[tuple[str, bytes]]:
+        return iter(list(self.side.get((table, namespace), {}).items()))
+
+    def all_records(self, table: RecordTable) -> Iterator[tuple[Namespace, str, bytes]]:
+        return ((n, k, v) for (t, n), entries in list(self.side.items()) if t == table for k, v in entries.items())
+
     def meta(self, key: str) -> bytes | None:
         return self.metas.get(key)
 
@@ -119,6 +129,14 @@ class DictTxn:
 
     def put_answer(self, tenant: str, request_id: str, answer: StoredAnswer) -> None:
         self.answers[tenant, request_id] = answer
+
+    def put_record(self, table: RecordTable, namespace: Namespace, key: str, value: bytes) -> None:
+        self.memories.setdefault(namespace, {})
+        self.log.setdefault(namespace, [])
+        self.side.setdefault((table, namespace), {})[key] = value
+
+    def drop_record(self, table: RecordTable, namespace: Namespace, key: str) -> bool:
+        return self.side.get((table, namespace), {}).pop(key, None) is not None
 
     def put_meta(self, key: str, value: bytes) -> None:
         self.metas[key] = value

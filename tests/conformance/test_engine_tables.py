@@ -24,7 +24,7 @@ from memsvc.model import (
     Source,
     Status,
 )
-from memsvc.storage.engine import Engine, NamespaceHead, StoredAnswer
+from memsvc.storage.engine import Engine, NamespaceHead, RecordTable, StoredAnswer, WriteTxn
 
 
 def problems(engine: Engine) -> list[str]:
@@ -48,6 +48,9 @@ def test_an_empty_store_has_nothing_and_reads_create_nothing(engine: Engine) -> 
         assert not found.any()
         assert txn.answer("t", "r") is None
         assert txn.meta("k") is None
+        for table in RecordTable:
+            assert txn.record(table, NS, "k") is None
+            assert list(txn.records(table, NS)) == list(txn.all_records(table)) == []
     with engine.read() as txn:
         assert list(txn.heads()) == []
     assert problems(engine) == []
@@ -363,6 +366,37 @@ def test_answers_are_replaced_and_dropped_oldest_first(engine: Engine) -> None:
         assert [txn.answer("t", f"r{n}") is not None for n in range(6)] == [True, False, False, False, True, True]
     assert engine.write(lambda txn: txn.drop_answers(2**80, 99)) == 3
     assert engine.write(lambda txn: txn.drop_answers(-(2**80), 99)) == 0
+    assert problems(engine) == []
+
+
+def test_records_stay_in_their_table_and_namespace(engine: Engine) -> None:
+    keys = ["k", "K", "k\n", "k\x00", "%_*", "钥匙 😀", "k" * 5000, *HOSTILE]
+
+    def fill(txn: WriteTxn) -> None:
+        for i, key in enumerate(dict.fromkeys(keys)):
+            txn.put_record(RecordTable.JOB, NS, key, f"first {i}".encode())
+            txn.put_record(RecordTable.JOB, NS, key, str(i).encode())
+        txn.put_record(RecordTable.JOB, OTHER, "k", b"")
+        txn.put_record(RecordTable.ACCESS, NS, "k", b"a")
+
+    engine.write(fill)
+    with engine.read() as txn:
+        assert dict(txn.records(RecordTable.JOB, NS)) == {k: str(i).encode() for i, k in enumerate(dict.fromkeys(keys))}
+        assert list(txn.records(RecordTable.JOB, OTHER)) == [("k", b"")]
+        assert txn.record(RecordTable.ACCESS, NS, "k") == b"a"
+        assert txn.record(RecordTable.PERMANENT, NS, "k") is None
+        assert {(n, k) for n, k, _ in txn.all_records(RecordTable.ACCESS)} == {(NS, "k")}
+        head = txn.head(NS)
+    assert head == NamespaceHead(NS, 0, 0, 0)
+    assert engine.write(lambda txn: txn.drop_record(RecordTable.JOB, NS, "k")) is True
+    assert engine.write(lambda txn: txn.drop_record(RecordTable.JOB, NS, "k")) is False
+    with engine.read() as txn:
+        assert txn.record(RecordTable.JOB, NS, "k") is None
+        assert txn.record(RecordTable.JOB, NS, "K") == b"1"
+        assert txn.record(RecordTable.JOB, OTHER, "k") == b""
+    for key in ("", SURROGATE):
+        with pytest.raises(InvalidArgument):
+            engine.write(lambda txn, key=key: txn.put_record(RecordTable.JOB, NS, key, b"x"))  # type: ignore[misc]
     assert problems(engine) == []
 
 

@@ -27,7 +27,7 @@ from memsvc.errors import (
 )
 from memsvc.model import ChangeKind, content_hash
 from memsvc.storage import lmdb_engine
-from memsvc.storage.engine import StoredAnswer, WriteTxn
+from memsvc.storage.engine import RecordTable, StoredAnswer, WriteTxn
 from memsvc.storage.lmdb_engine import LmdbEngine
 from memsvc.storage.lmdb_errors import storage_error
 from memsvc.storage.lmdb_tables import TABLES
@@ -337,6 +337,8 @@ def filled(directory: Path) -> None:
             put(txn, value)
         put(txn, memory(1, embedding_model=MODEL, embedding_dim=2, importance=0.9), ChangeKind.UPDATED)
         txn.put_answer("t", "r", StoredAnswer(b"f", b"a", 7))
+        for table in RecordTable:
+            txn.put_record(table, NS, "k", b"v")
 
     engine.write(operation)
     assert list(engine.verify()) == []
@@ -398,6 +400,12 @@ def change_number(txn: Any, table: Any) -> None:
     txn.put(key, bytes(raw), db=table)
 
 
+def swap_key(txn: Any, table: Any) -> None:
+    """The first value under another key of the same namespace."""
+    key = first_key(txn, table)
+    txn.put(key[:8] + bytes(len(key) - 8), bytes(txn.get(key, db=table)), db=table)
+
+
 DAMAGE = [
     ("states", change_number, "recallable"),
     ("states", drop_first, "no state"),
@@ -442,6 +450,9 @@ DAMAGE = [
     ("answer_times", drop_first, "no entry in answer_times"),
     ("answer_times", add_stray, "names no answer"),
     ("answer_times", add_misshapen, "names no answer"),
+    *[(table.value, cut_first, "can't be decoded") for table in RecordTable],
+    *[(table.value, swap_key, "not the digest") for table in RecordTable],
+    *[(table.value, add_foreign, "belongs to no namespace") for table in RecordTable],
 ]
 
 

@@ -130,7 +130,7 @@ CONFLICT_RESOLUTION_KEEP_OLDER: ConflictResolution
 CONFLICT_RESOLUTION_KEEP_BOTH: ConflictResolution
 
 class MemoryDraft(_message.Message):
-    __slots__ = ("content", "type", "layer", "scope", "subject", "tags", "metadata", "source", "importance", "confidence", "occur_time", "expire_time", "supersedes")
+    __slots__ = ("content", "type", "layer", "scope", "subject", "tags", "metadata", "source", "importance", "confidence", "occur_time", "expire_time", "supersedes", "event")
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
     LAYER_FIELD_NUMBER: _ClassVar[int]
@@ -144,6 +144,7 @@ class MemoryDraft(_message.Message):
     OCCUR_TIME_FIELD_NUMBER: _ClassVar[int]
     EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
     SUPERSEDES_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
     content: str
     type: _memory_pb2.MemoryType
     layer: _memory_pb2.Layer
@@ -157,7 +158,8 @@ class MemoryDraft(_message.Message):
     occur_time: _timestamp_pb2.Timestamp
     expire_time: _timestamp_pb2.Timestamp
     supersedes: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, content: _Optional[str] = ..., type: _Optional[_Union[_memory_pb2.MemoryType, str]] = ..., layer: _Optional[_Union[_memory_pb2.Layer, str]] = ..., scope: _Optional[_Union[_memory_pb2.Scope, str]] = ..., subject: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., source: _Optional[_Union[_memory_pb2.Source, _Mapping]] = ..., importance: _Optional[float] = ..., confidence: _Optional[float] = ..., occur_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., supersedes: _Optional[_Iterable[str]] = ...) -> None: ...
+    event: _memory_pb2.EventDetail
+    def __init__(self, content: _Optional[str] = ..., type: _Optional[_Union[_memory_pb2.MemoryType, str]] = ..., layer: _Optional[_Union[_memory_pb2.Layer, str]] = ..., scope: _Optional[_Union[_memory_pb2.Scope, str]] = ..., subject: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., source: _Optional[_Union[_memory_pb2.Source, _Mapping]] = ..., importance: _Optional[float] = ..., confidence: _Optional[float] = ..., occur_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., supersedes: _Optional[_Iterable[str]] = ..., event: _Optional[_Union[_memory_pb2.EventDetail, _Mapping]] = ...) -> None: ...
 
 class WriteRequest(_message.Message):
     __slots__ = ("owners", "memory", "request_id")
