@@ -16,6 +16,7 @@ import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from memsvc.config import Settings, default_model_cache_dir
 from memsvc.errors import ConfigInvalid
@@ -38,8 +39,9 @@ from memsvc.retrieval.segments import SegmentStore
 from memsvc.retrieval.warm import warm_kernels
 from memsvc.service.admin_servicer import AdminServicer, Counters
 from memsvc.service.memory_servicer import MemoryServicer
-from memsvc.service.server import GrpcServer, check_listen
+from memsvc.service.server import GrpcServer, Served, check_listen
 from memsvc.storage.lmdb_engine import LmdbEngine
+from memsvc.v1 import admin_service_pb2, admin_service_pb2_grpc
 
 LOG = logging.getLogger("memsvc")
 STORE_DIR = "store"
@@ -113,7 +115,7 @@ class Service:
         )
         self.server = GrpcServer(
             self.memory_servicer,
-            self._admin(),
+            self._others(),
             worker_threads=settings.worker_threads,
             watch_streams_max=settings.watch_streams_max,
         )
@@ -138,6 +140,12 @@ class Service:
             content_max_bytes=settings.content_max_bytes,
             make_judge=_chat_judge(settings),
         )
+
+    def _others(self) -> list[Served]:
+        """The services beside MemoryService."""
+        return [
+            Served(self._admin(), admin_service_pb2_grpc.add_AdminServiceServicer_to_server, _name(admin_service_pb2)),
+        ]
 
     def _admin(self) -> AdminServicer:
         return AdminServicer(
@@ -197,6 +205,12 @@ class Service:
         self.segments.close()
         self.embedder.close()
         self.engine.close()
+
+
+def _name(module: Any) -> str:
+    """Full name of the one service of a generated module."""
+    (service,) = module.DESCRIPTOR.services_by_name.values()
+    return str(service.full_name)
 
 
 def _chat_judge(settings: Settings) -> MakeJudge | None:

@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import functools
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from memsvc.errors import ConfigInvalid
-from memsvc.service.admin_servicer import AdminServicer
 from memsvc.service.memory_servicer import MemoryServicer
-from memsvc.v1 import admin_service_pb2, admin_service_pb2_grpc, memory_service_pb2, memory_service_pb2_grpc
+from memsvc.v1 import memory_service_pb2, memory_service_pb2_grpc
 
 MESSAGE_MAX_BYTES = 32 * 1024 * 1024
 WATCH_POOL_SLACK = 8
@@ -55,11 +55,19 @@ def check_listen(listen: str) -> None:
         )
 
 
+class Served(NamedTuple):
+    """A servicer, the generated function that adds it to a server, and the service's full name."""
+
+    servicer: Any
+    add: Callable[[Any, Any], None]
+    name: str
+
+
 class GrpcServer:
     """A server on one address. `address` is HOST:PORT after `start`, with the port that was taken."""
 
     def __init__(
-        self, memory: MemoryServicer, admin: AdminServicer, *, worker_threads: int, watch_streams_max: int
+        self, memory: MemoryServicer, others: Sequence[Served], *, worker_threads: int, watch_streams_max: int
     ) -> None:
         self._memory = memory
         self._pool = ThreadPoolExecutor(worker_threads, thread_name_prefix="call")
@@ -69,12 +77,13 @@ class GrpcServer:
         watch.experimental_thread_pool = self._watch_pool  # type: ignore[attr-defined]
         memory.Watch = watch  # type: ignore[method-assign]
         memory_service_pb2_grpc.add_MemoryServiceServicer_to_server(memory, self._server)
-        admin_service_pb2_grpc.add_AdminServiceServicer_to_server(admin, self._server)
+        for other in others:
+            other.add(other.servicer, self._server)
         self._health = health.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         self._names = [
             memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"].full_name,
-            admin_service_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name,
+            *(other.name for other in others),
         ]
         reflection.enable_server_reflection((*self._names, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
         self.address = ""
