@@ -14,6 +14,7 @@ import gc
 import logging
 import resource
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,31 +22,66 @@ from typing import Any
 from memsvc.config import Settings, default_model_cache_dir
 from memsvc.errors import ConfigInvalid
 from memsvc.memory import care
+from memsvc.memory.access import AccessBook
 from memsvc.memory.arbiter import Arbiter, calibration_for
 from memsvc.memory.care import ReindexJob
+from memsvc.memory.context import ContextBuilder, SessionView
+from memsvc.memory.events import Events
+from memsvc.memory.facts import Facts
 from memsvc.memory.feed import ChangeFeed
 from memsvc.memory.forgetting import Forgetting
 from memsvc.memory.ingest import Ingestor, MakeJudge
+from memsvc.memory.lifecycle.lifecycle import ACTOR, Lifecycle, Schedule
+from memsvc.memory.lifecycle.policy import policy_of
+from memsvc.memory.lifecycle.retention import strengthened
 from memsvc.memory.memories import Memories, Staging
+from memsvc.memory.permanent import Permanent, PermanentKind
 from memsvc.memory.policies import Policies
 from memsvc.memory.recall import Recaller
 from memsvc.memory.reindex import check_model
+from memsvc.memory.sessions.consolidation import Consolidator
+from memsvc.memory.sessions.sessions import Sessions, SessionSettings
 from memsvc.memory.settling import Settling
-from memsvc.memory.transactions import Transactions
-from memsvc.model import IdMinter
+from memsvc.memory.skills.patterns import Proposals
+from memsvc.memory.skills.skills import Skills
+from memsvc.memory.transactions import Mutation, Transactions
+from memsvc.model import IdMinter, Memory, MemoryType, Namespace
 from memsvc.retrieval.default_model import ensure_default_model
 from memsvc.retrieval.embedder import Embedder
 from memsvc.retrieval.segments import SegmentStore
 from memsvc.retrieval.warm import warm_kernels
 from memsvc.service.admin_servicer import AdminServicer, Counters
+from memsvc.service.context_servicer import ContextServicer
+from memsvc.service.event_servicer import EventServicer
+from memsvc.service.fact_servicer import FactServicer
 from memsvc.service.memory_servicer import MemoryServicer
+from memsvc.service.permanent_servicer import PermanentServicer
 from memsvc.service.server import GrpcServer, Served, check_listen
+from memsvc.service.session_servicer import SessionServicer
+from memsvc.service.skill_servicer import SkillServicer
 from memsvc.storage.lmdb_engine import LmdbEngine
-from memsvc.v1 import admin_service_pb2, admin_service_pb2_grpc
+from memsvc.storage.session_log import FileSessionLog
+from memsvc.v1 import (
+    admin_service_pb2,
+    admin_service_pb2_grpc,
+    context_service_pb2,
+    context_service_pb2_grpc,
+    event_service_pb2,
+    event_service_pb2_grpc,
+    fact_service_pb2,
+    fact_service_pb2_grpc,
+    permanent_service_pb2,
+    permanent_service_pb2_grpc,
+    session_service_pb2,
+    session_service_pb2_grpc,
+    skill_service_pb2,
+    skill_service_pb2_grpc,
+)
 
 LOG = logging.getLogger("memsvc")
 STORE_DIR = "store"
 SEGMENTS_DIR = "segments"
+SESSIONS_DIR = "sessions"
 _HOUR_US = 3_600_000_000
 
 
@@ -73,6 +109,7 @@ class Service:
     def __init__(self, settings: Settings, progress: Callable[[str, int, int], None] | None = None) -> None:
         check_listen(settings.listen)
         self.policies = Policies(settings.sensitive_policy)
+        self._forgetting_policy = policy_of(settings.lifecycle_policy, settings.fade_below, settings.archive_below)
         self.settings = settings
         self._started_s = time.monotonic()
         self.engine = open_engine(settings)
@@ -99,7 +136,20 @@ class Service:
             answer_retention_us=round(settings.answer_retention_hours * _HOUR_US),
         )
         self._build_learning(settings)
-        self.recaller = Recaller(self.engine, self.embedder, self.segments, clock_us=now_us)
+        self.access = AccessBook(
+            self.engine,
+            lambda access, memory, used_us: strengthened(access, memory, used_us, self._forgetting_policy),
+            flush_s=settings.access_flush_s,
+        )
+        self.recaller = Recaller(self.engine, self.embedder, self.segments, clock_us=now_us, used=self.access.note)
+        self.events = Events(self.transactions, self.memories, self.segments, self.recaller)
+        self.facts = Facts(self.transactions, self.segments, self.policies, minter=IdMinter(now_us))
+        self.permanent = Permanent(self.transactions, self.policies, IdMinter(now_us))
+        self.skills = Skills(
+            self.transactions, self.memories, self.segments, self.recaller, self.policies, minter=IdMinter(now_us)
+        )
+        self._build_sessions(settings)
+        self._build_lifecycle(settings)
         self.reindex = ReindexJob(self.engine, open_model, self._switch_model)
         self.memory_servicer = MemoryServicer(
             self.memories,
@@ -108,6 +158,7 @@ class Service:
             self.settling,
             self.recaller,
             self.feed,
+            remembered=self.lifecycle.remembered,
             clock_us=now_us,
             latency_budget_s=settings.latency_budget_ms / 1000,
             content_max_bytes=settings.content_max_bytes,
@@ -141,11 +192,111 @@ class Service:
             make_judge=_chat_judge(settings),
         )
 
+    def _build_sessions(self, settings: Settings) -> None:
+        """Open sessions, and what becomes of them at their end."""
+        self.sessions = Sessions(
+            FileSessionLog(settings.data_dir / SESSIONS_DIR),
+            clock_us=now_us,
+            count_tokens=self.count_tokens,
+            settings=SessionSettings(
+                ttl_us=round(settings.session_ttl_hours * _HOUR_US),
+                window_turns=settings.session_window_turns,
+                summary_tokens=settings.session_summary_tokens,
+                tool_outputs=settings.session_tool_outputs,
+                tool_output_chars=settings.session_tool_output_chars,
+                sessions_max=settings.sessions_max,
+                content_max_bytes=settings.content_max_bytes,
+            ),
+            policies=self.policies,
+            make_id=lambda: uuid.uuid4().hex,
+        )
+        self.context = ContextBuilder(
+            self.recaller,
+            rules=self.permanent.active,
+            session=self._session_view,
+            count_tokens=self.count_tokens,
+            used=lambda uses: self.access.note(uses, now_us()),
+        )
+        self.consolidator = Consolidator(
+            self.engine, self.sessions, self.ingestor, self.memories, self.policies, clock_us=now_us
+        )
+
+    def _build_lifecycle(self, settings: Settings) -> None:
+        """What fades, is archived, expires, and is proposed for the permanent store."""
+        self.lifecycle = Lifecycle(
+            self.transactions, self.segments, self._forgetting_policy, propose=self._propose_permanent
+        )
+        self.segments.on_load = self.lifecycle.refresh
+        self.schedule = Schedule(self.lifecycle, self.transactions, interval_s=settings.lifecycle_interval_hours * 3600)
+
+    def _propose_permanent(self, memory: Memory, reason: str) -> None:
+        kind = PermanentKind.SAFETY if memory.type == MemoryType.RULE else PermanentKind.PROFILE
+        self.permanent.propose_from_memory(memory, kind, reason, Mutation("", b"", ACTOR), by_job=True)
+
+    def _session_view(self, namespace: Namespace) -> SessionView | None:
+        """What a context block takes of an open session."""
+        session = self.sessions.open_session(namespace)
+        if session is None or session.sealed:
+            return None
+        state = session.state
+        return SessionView(
+            goal=state.goal,
+            constraints=state.constraints,
+            pending=state.pending,
+            finished=state.finished,
+            slots=tuple(state.slots.items()),
+            tool_outputs=[(output.tool, output.content) for output in state.tool_outputs],
+            summary=session.summary,
+            turns=[(turn.speaker, turn.content) for turn in session.window],
+        )
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens of a text, by the tokenizer of the model in use."""
+        return self.embedder.count_tokens(text)
+
     def _others(self) -> list[Served]:
         """The services beside MemoryService."""
         return [
             Served(self._admin(), admin_service_pb2_grpc.add_AdminServiceServicer_to_server, _name(admin_service_pb2)),
+            Served(self._events(), event_service_pb2_grpc.add_EventServiceServicer_to_server, _name(event_service_pb2)),
+            Served(
+                self._sessions(),
+                session_service_pb2_grpc.add_SessionServiceServicer_to_server,
+                _name(session_service_pb2),
+            ),
+            Served(
+                ContextServicer(self.context, self.settings.latency_budget_ms / 1000),
+                context_service_pb2_grpc.add_ContextServiceServicer_to_server,
+                _name(context_service_pb2),
+            ),
+            Served(self._facts(), fact_service_pb2_grpc.add_FactServiceServicer_to_server, _name(fact_service_pb2)),
+            Served(
+                PermanentServicer(self.permanent),
+                permanent_service_pb2_grpc.add_PermanentServiceServicer_to_server,
+                _name(permanent_service_pb2),
+            ),
+            Served(
+                SkillServicer(self.skills, Proposals(self.skills)),
+                skill_service_pb2_grpc.add_SkillServiceServicer_to_server,
+                _name(skill_service_pb2),
+            ),
         ]
+
+    def _sessions(self) -> SessionServicer:
+        return SessionServicer(
+            self.sessions,
+            self.consolidator,
+            self.context,
+            latency_budget_s=self.settings.latency_budget_ms / 1000,
+            clock_us=now_us,
+            count_tokens=self.count_tokens,
+        )
+
+    def _events(self) -> EventServicer:
+        return EventServicer(self.events, clock_us=now_us)
+
+    def _facts(self) -> FactServicer:
+        return FactServicer(self.facts)
 
     def _admin(self) -> AdminServicer:
         return AdminServicer(
@@ -154,6 +305,8 @@ class Service:
             verify=lambda: care.verify(self.engine, self.segments),
             backup=self.backup,
             reindex=self.reindex,
+            lifecycle=self.lifecycle,
+            clock_us=now_us,
         )
 
     def start(self) -> str:
@@ -165,6 +318,10 @@ class Service:
         for head in heads:
             if head.sequence >= self.settings.preload_rows:
                 self.segments.get(head.namespace)
+        self.access.start()
+        self.schedule.start()
+        self.sessions.start_sweeping()
+        self.consolidator.start()
         gc.collect()
         gc.freeze()  # what is loaded stays: the collector need not walk it again in the middle of a recall
         return self.server.start(self.settings.listen)
@@ -202,6 +359,10 @@ class Service:
         """Stops serving, saves segments, closes the store."""
         self.server.stop()
         self.reindex.close()
+        self.consolidator.close()
+        self.sessions.close()
+        self.schedule.close()
+        self.access.close()
         self.segments.close()
         self.embedder.close()
         self.engine.close()

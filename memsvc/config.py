@@ -54,6 +54,29 @@ class Settings(BaseSettings):
     staging_sessions: int = Field(
         2, ge=1, le=100, description="In how many sessions a staged memory must be met to become long-term."
     )
+    session_ttl_hours: float = Field(24.0, gt=0, le=720, description="How long a session lives without a call.")
+    session_window_turns: int = Field(6, ge=1, le=100, description="Last turns of a session that are kept verbatim.")
+    session_summary_tokens: int = Field(
+        200, ge=0, le=4096, description="Most tokens of the summary of what a session said before them."
+    )
+    session_tool_outputs: int = Field(5, ge=0, le=100, description="Outputs of tools that a session keeps.")
+    session_tool_output_chars: int = Field(500, ge=1, le=65_536, description="Longest output of a tool in a session.")
+    sessions_max: int = Field(10_000, ge=1, le=1_000_000, description="Sessions open at once.")
+    access_flush_s: float = Field(
+        5.0,
+        gt=0,
+        le=3600,
+        description="How often uses of memories are written; a crash loses at most those since then.",
+    )
+    lifecycle_policy: str = Field(
+        "",
+        description='Forgetting curve and rates as JSON, such as {"stability_days": {"event": 60}}; empty: defaults.',
+    )
+    lifecycle_interval_hours: float = Field(
+        6.0, ge=0, le=8760, description="How often memories are archived, expired and proposed; 0: never by itself."
+    )
+    fade_below: float = Field(0.6, ge=0, le=1, description="Retention below which a memory ranks lower.")
+    archive_below: float = Field(0.4, ge=0, le=1, description="Retention below which a memory is archived.")
     chat_url: str = Field("", description="Base URL of an OpenAI-compatible endpoint that judges unclear messages.")
     chat_model: str = Field("", description="Model that the endpoint is asked for.")
     chat_api_key: SecretStr = Field(SecretStr(""), description="Key of the endpoint.")

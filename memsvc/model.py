@@ -185,12 +185,15 @@ class Memory(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 
 class Access(msgspec.Struct, frozen=True, array_like=True):
     """How a memory was used, beside its versions: `count` recalls or contexts that used it, when last, and how long it
-    keeps (`stability_days`, 0 before its first use).
+    keeps (`stability_days`, 0 before its first use). `day_count`: on how many UTC days; `proposed_time_us`: when the
+    lifecycle proposed it for the permanent store, 0 for never.
     """
 
     count: int = 0
     last_time_us: int = 0
     stability_days: float = 0.0
+    day_count: int = 0
+    proposed_time_us: int = 0
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True, kw_only=True):

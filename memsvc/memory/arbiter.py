@@ -14,6 +14,7 @@ second of two racing writers would not see the first).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -26,17 +27,19 @@ from memsvc.memory.conflict.claims import Claim, analyze_claim
 from memsvc.model import RECALLABLE, Filter, Layer, Memory, MemoryType, Namespace, Outcome, Status, effective_status
 from memsvc.retrieval import kernels
 from memsvc.retrieval.lexical import analyze
-from memsvc.retrieval.searcher import SearchQuery, Weights, search
-from memsvc.retrieval.segment import KEY_BLOCKED, KEY_STAGED, KEY_SUBJECT, Segment
+from memsvc.retrieval.searcher import SCAN_CODES_ROWS, SearchQuery, Weights, nearest_codes, search
+from memsvc.retrieval.segment import KEY_ARCHIVED, KEY_BLOCKED, KEY_STAGED, KEY_SUBJECT, Segment, View
 from memsvc.retrieval.segments import SegmentStore, vector_hash
 from memsvc.storage.engine import Engine, ReadTxn
 
 CALIBRATION_FILE = Path(__file__).with_name("conflict") / "calibration.json"
 NEAREST = 10
+RESCORED = 48  # rows whose one-byte codes are nearest: codes err by less than a thousandth
 BY_SUBJECT = 8
 STAGED_MAX = 64
 BLOCKED_MAX = 256
-CLAIMS_KEPT = 8192
+ARCHIVED_MAX = 2048
+CLAIMS_KEPT = 16_384  # some 2 kB each
 CHANGES_READ = 1024
 CHECKED_LAYERS = (Layer.SEMANTIC, Layer.PERMANENT)
 _STANDING = (*RECALLABLE, Status.STAGED)
@@ -78,34 +81,30 @@ class Arbiter:
         self._engine = engine
         self._segments = segments
         self.calibration = calibration
-        self._claims: dict[tuple[str, MemoryType, str], Claim] = {}
+        self._claim = lru_cache(maxsize=CLAIMS_KEPT)(analyze_claim)
 
     def claim(self, memory: Memory) -> Claim:
         """What the memory's content says, from the cache or analysed."""
-        key = (memory.content, memory.type, memory.subject)
-        known = self._claims.get(key)
-        if known is None:
-            if len(self._claims) >= CLAIMS_KEPT:
-                self._claims = {}
-            known = self._claims[key] = analyze_claim(memory.content, memory.type, memory.subject)
-        return known
+        return self._claim(memory.content, memory.type, memory.subject)
 
     def prepare(self, memories: Sequence[Memory], vectors: NDArray[np.float32], now_us: int) -> list[Near]:
         """What stands near each of the memories now; vectors: (n, dim) float32."""
-        nears: list[Near] = []
-        rows: list[tuple[int, Segment, list[tuple[int, float]]]] = []
-        for memory, vector in zip(memories, vectors, strict=True):
-            segment = self._segments.get(memory.namespace) if self.calibration and is_checked(memory) else None
-            if segment is None:
-                nears.append(Near([], 0))
+        looks: dict[Namespace, _Look | None] = {}
+        rows: list[tuple[int, _Look, list[tuple[int, float]]]] = []
+        nears = [Near([], 0)] * len(memories)
+        for at, (memory, vector) in enumerate(zip(memories, vectors, strict=True)):
+            if self.calibration is None or not is_checked(memory):
                 continue
-            found, sequence = _near_rows(segment, memory, vector, now_us)
-            rows.append((len(nears), segment, found))
-            nears.append(Near([], sequence))
+            if memory.namespace not in looks:
+                segment = self._segments.get(memory.namespace)
+                looks[memory.namespace] = None if segment is None else _Look(segment, now_us)
+            look = looks[memory.namespace]
+            if look is not None:
+                rows.append((at, look, look.near(memory.subject, vector)))
         if rows:
             with self._engine.read() as txn:
-                for at, segment, found in rows:
-                    nears[at] = Near(_records(txn, segment, found), nears[at].sequence)
+                for at, look, found in rows:
+                    nears[at] = Near(_records(txn, look.segment, found), look.sequence)
         return nears
 
     def docket(self, txn: ReadTxn, model_id: str, nears: Sequence[Near], memories: Sequence[Memory]) -> Docket:
@@ -117,22 +116,49 @@ class Arbiter:
         return Docket(self, txn, model_id, start)
 
 
-def _near_rows(
-    segment: Segment, memory: Memory, vector: NDArray[np.float32], now_us: int
-) -> tuple[list[tuple[int, float]], int]:
-    """(row, cosine) of the nearest by meaning, of the same subject, of staged and of blocked ones."""
-    query = SearchQuery(_NO_WORDS, vector, NEAREST, now_us, condition=_CONDITION, weights=_WEIGHTS)
-    found, (sequence,) = search([(segment, None)], query)
-    rows = {one.row: one.components[kernels.C_COSINE] for one in found}
-    lists = [(KEY_STAGED, "", STAGED_MAX), (KEY_BLOCKED, "", BLOCKED_MAX)]
-    if memory.subject:
-        lists.append((KEY_SUBJECT, memory.subject, BY_SUBJECT))
-    for kind, text, limit in lists:
-        listed = segment.standing_rows(kind, text, limit)
-        if listed.size:
-            cosines = segment.vectors.block[listed] @ vector
-            rows.update(zip(listed.tolist(), cosines.tolist(), strict=True))
-    return list(rows.items()), sequence
+class _Look:
+    """One segment as it was before the transaction, for all memories of a write; rows come with their cosines."""
+
+    def __init__(self, segment: Segment, now_us: int) -> None:
+        self.segment = segment
+        self._now_us = now_us
+        self._view = View(segment, ())
+        self.sequence = self._view.row_count
+        layers = self._view.columns.layer[: self.sequence]
+        self._mask = ((layers == Layer.SEMANTIC.value) | (layers == Layer.PERMANENT.value)).view(np.uint8)
+
+    def near(self, subject: str, vector: NDArray[np.float32]) -> list[tuple[int, float]]:
+        """The nearest by meaning, and those of the same subject, staged, blocked and archived ones; vector: (dim,)
+        float32.
+        """
+        rows = self._nearest(vector)
+        lists = [(KEY_STAGED, "", STAGED_MAX), (KEY_BLOCKED, "", BLOCKED_MAX)]
+        if subject:
+            lists.append((KEY_SUBJECT, subject, BY_SUBJECT))
+        for kind, text, limit in lists:
+            listed = self.segment.standing_rows(kind, text, limit)
+            if listed.size:
+                cosines = self.segment.vectors.block[listed] @ vector
+                rows.update(zip(listed.tolist(), cosines.tolist(), strict=True))
+        archived = self.segment.standing_rows(KEY_ARCHIVED, "", ARCHIVED_MAX)
+        if archived.size:
+            rows.update(_best(archived, self.segment.vectors.block[archived] @ vector))
+        return list(rows.items())
+
+    def _nearest(self, vector: NDArray[np.float32]) -> dict[int, float]:
+        """The NEAREST rows, best first. A recall would also gather and rank recent rows, for as long again."""
+        query = SearchQuery(_NO_WORDS, vector, NEAREST, self._now_us, condition=_CONDITION, weights=_WEIGHTS)
+        if self.sequence >= SCAN_CODES_ROWS:  # from here on a recall's graph is faster than the scan
+            found, _ = search([(self.segment, None)], query)
+            return {one.row: one.components[kernels.C_COSINE] for one in found}
+        rows = nearest_codes(self._view, query, self._mask, vector, RESCORED)
+        return _best(rows, self._view.block[rows] @ vector)
+
+
+def _best(rows: NDArray[np.int64], cosines: NDArray[np.float32]) -> dict[int, float]:
+    """The NEAREST of rows with their cosines, best first."""
+    best = np.argsort(-cosines)[:NEAREST]
+    return dict(zip(rows[best].tolist(), cosines[best].tolist(), strict=True))
 
 
 def _records(txn: ReadTxn, segment: Segment, rows: list[tuple[int, float]]) -> list[tuple[Memory, float]]:
@@ -226,8 +252,15 @@ class Docket:
             blocked = self._about(incoming, barred, calibration)
             if blocked.decision.outcome == Outcome.MERGED:
                 return Ruling(blocked.decision, blocked.about, blocked=True)
-        standing = [(old, c) for old, c in met if effective_status(old, now_us) in _STANDING and is_checked(old)]
-        return self._about(incoming, standing, calibration)
+        checked = [(old, c) for old, c in met if is_checked(old)]
+        standing = [(old, c) for old, c in checked if effective_status(old, now_us) in _STANDING]
+        ruling = self._about(incoming, standing, calibration)
+        asleep = [(old, c) for old, c in checked if old.status == Status.ARCHIVED]
+        if not asleep or ruling.decision.outcome != Outcome.CREATED:
+            return ruling
+        # What nobody can recall may wake up or be replaced; it never refuses or contests what is said now.
+        woken = self._about(incoming, asleep, calibration)
+        return woken if woken.decision.outcome in (Outcome.MERGED, Outcome.SUPERSEDED) else ruling
 
     def _about(self, incoming: Incoming, met: Iterable[tuple[Memory, float]], calibration: Calibration) -> Ruling:
         by_id = {old.memory_id: (old, cosine) for old, cosine in met}

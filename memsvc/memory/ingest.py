@@ -36,6 +36,7 @@ from memsvc.memory.funnel import (
     Verdict,
     load_weights,
 )
+from memsvc.memory.funnel.chat_judge import FALLBACK
 from memsvc.memory.funnel.evaluator import CueModel
 from memsvc.memory.memories import Memories, WriteResult
 from memsvc.memory.owners import DEFAULT_TENANT, Owners, check, namespace_for
@@ -46,7 +47,6 @@ from memsvc.model import NEVER_US, Layer, Namespace, Scope, Source
 
 MESSAGES_MAX = 200
 TAILS_MAX = 1024
-FALLBACK_JUDGE = "local-fallback"
 _STORED_LAYERS = (Layer.EPISODIC, Layer.SEMANTIC, Layer.PROCEDURAL)
 
 MakeJudge = Callable[[Judge], Judge]
@@ -69,7 +69,7 @@ class Judged(msgspec.Struct, frozen=True):
     @property
     def fell_back(self) -> bool:
         """Whether the configured endpoint failed."""
-        return self.verdict.judge == FALLBACK_JUDGE
+        return self.verdict.judge == FALLBACK
 
 
 class IngestCounts(msgspec.Struct):

@@ -331,8 +331,8 @@ class _One:
         if blocking is not None:
             return _result(blocking, Outcome.REJECTED, _BLOCKED, ())
         standing = _duplicate(said, memory)
-        if standing is not None:
-            return self._merge(standing, memory, Decision(outcome=Outcome.MERGED, evidence={"reason": "same words"}))
+        if standing is not None and standing.status != Status.ARCHIVED:
+            return self._merge(standing, memory, _SAME_WORDS)
         assert self._docket is not None
         ruling = self._docket.rule(memory, vector, near, memory.create_time_us)
         decision, about = ruling.decision, ruling.about
@@ -340,6 +340,8 @@ class _One:
             return _result(about[0], Outcome.REJECTED, _BLOCKED, ())
         if decision.outcome == Outcome.MERGED:
             return self._merge(about[0], memory, decision)
+        if standing is not None and decision.outcome == Outcome.CREATED:  # archived, and nothing speaks against it
+            return self._merge(standing, memory, _SAME_WORDS)
         if decision.outcome == Outcome.REJECTED:
             return self._reject(memory, vector, about[0], decision)
         if memory.status == Status.STAGED:  # not important enough to replace anything
@@ -381,7 +383,8 @@ class _One:
 
     def _merge(self, standing: Memory, memory: Memory, decision: Decision) -> WriteResult:
         """Reinforces what stands. A staged one becomes active when the write is explicit, or when it was met in
-        enough sessions. The same source soon again changes nothing.
+        enough sessions; an archived one always does, with the expiry of what was said now. The same source soon again
+        changes nothing.
         """
         seen_us = max(standing.last_seen_time_us, memory.occur_time_us)
         sources = (standing.source, *standing.further_sources)
@@ -390,7 +393,8 @@ class _One:
         promoted = standing.status == Status.STAGED and (
             memory.status != Status.STAGED or len(sessions) >= self._staging.sessions
         )
-        if retry and not promoted:
+        woken = standing.status == Status.ARCHIVED
+        if retry and not (promoted or woken):
             return _result(standing, Outcome.MERGED, decision, (standing.memory_id,))
         further = standing.further_sources
         if memory.source not in sources and memory.source != Source():
@@ -402,8 +406,8 @@ class _One:
             last_seen_time_us=seen_us,
             further_sources=further,
             update_time_us=memory.update_time_us,
-            status=Status.ACTIVE if promoted else standing.status,
-            expire_time_us=NEVER_US if promoted else standing.expire_time_us,
+            status=Status.ACTIVE if promoted or woken else standing.status,
+            expire_time_us=_expiry_after(standing, memory, promoted),
         )
         stored = self._put(reinforced, None, ChangeKind.UPDATED, standing, _evidence(decision))
         return _result(stored, Outcome.MERGED, decision, (standing.memory_id,))
@@ -445,6 +449,14 @@ class _One:
         )
 
 
+def _expiry_after(standing: Memory, memory: Memory, promoted: bool) -> int:
+    """When a memory expires that was said again: a staged statement's own expiry is only its waiting time."""
+    if standing.status == Status.ARCHIVED:
+        return NEVER_US if memory.status == Status.STAGED else memory.expire_time_us
+    return NEVER_US if promoted else standing.expire_time_us
+
+
+_SAME_WORDS = Decision(outcome=Outcome.MERGED, evidence={"reason": "same words"})
 _BLOCKED = Decision(outcome=Outcome.REJECTED, evidence={"reason": "the statement is on the blocklist"})
 _CONTRADICTIONS = (Outcome.SUPERSEDED, Outcome.CONTESTED, Outcome.REJECTED)
 
@@ -473,11 +485,14 @@ def _evidence(decision: Decision) -> str:
 
 
 def _duplicate(said: Sequence[Memory], memory: Memory) -> Memory | None:
-    """The recallable or staged memory that says the very same: text, type, layer and subject; for events also the
-    same moment and source message, since the same words said twice are two events. `said`: all with these words.
+    """The recallable, staged or else archived memory that says the very same: text, type, layer and subject; for
+    events also the same moment and source message, since the same words said twice are two events. `said`: all with
+    these words.
     """
-    for other in said:
-        if effective_status(other, memory.create_time_us) not in (*RECALLABLE, Status.STAGED):
+    for other in sorted(said, key=lambda other: other.status == Status.ARCHIVED):
+        if effective_status(other, memory.create_time_us) not in (*RECALLABLE, Status.STAGED, Status.ARCHIVED):
+            continue
+        if other.fact is not None or other.event != memory.event:
             continue
         if (other.type, other.layer, other.subject, speaker_of(other)) != (
             memory.type,

@@ -49,7 +49,7 @@ class Degraded(IntEnum):
 
 
 class RecallRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What to look for and how; see the contract."""
+    """What to look for and how; see the contract. `is_use`: whether the hits count as used; the past never does."""
 
     namespaces: Sequence[Namespace]
     query: str
@@ -62,6 +62,7 @@ class RecallRequest(msgspec.Struct, frozen=True, kw_only=True):
     min_sequences: dict[Namespace, int] = {}
     budget_s: float = 0.05
     session_id: str = ""
+    is_use: bool = True
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -92,7 +93,9 @@ class RecallAnswer(msgspec.Struct):
 
 
 class Recaller:
-    """See the module. `clock_us` is wall time; `timer_s` a monotonic one, in seconds."""
+    """See the module. `clock_us` is wall time; `timer_s` a monotonic one, in seconds; `used(memories, now_us)` hears
+    which memories (namespace and 16 bytes of the id) were found.
+    """
 
     def __init__(
         self,
@@ -103,6 +106,7 @@ class Recaller:
         clock_us: Callable[[], int],
         timer_s: Callable[[], float] = time.perf_counter,
         decay: DecaySettings | None = None,
+        used: Callable[[list[tuple[Namespace, bytes]], int], None] | None = None,
     ) -> None:
         self._engine = engine
         self.embedder = embedder
@@ -110,13 +114,16 @@ class Recaller:
         self._clock_us = clock_us
         self._timer_s = timer_s
         self._decay = decay or DecaySettings()
+        self._used = used
         self._records: dict[tuple[Namespace, bytes, int], Memory] = {}
         self._count_lock = threading.Lock()
         self.recall_count = 0
         self.degraded_count = 0
 
-    def recall(self, request: RecallRequest) -> RecallAnswer:
-        """Answers inside the budget. Raises InvalidArgument, SequenceNotReached, DeadlineExceeded."""
+    def recall(self, request: RecallRequest, decay: DecaySettings | None = None) -> RecallAnswer:
+        """Answers inside the budget; `decay` stands in for the usual one. Raises InvalidArgument, SequenceNotReached,
+        DeadlineExceeded.
+        """
         started = self._timer_s()
         _check(request)
         timings = Timings()
@@ -128,9 +135,11 @@ class Recaller:
         embedded = self._timer_s()
         now_us = self._clock_us()
         targets = [(segment, _sequence_of(segment, request.as_of_us)) for segment in segments]
-        found, seen = search(targets, self._search_query(request, vector, now_us))
+        found, seen = search(targets, self._search_query(request, vector, now_us, decay or self._decay))
         searched = self._timer_s()
         hits = self._fetch(found)
+        if self._used is not None and request.is_use and request.as_of_us is None:
+            self._used([(one.namespace, one.raw_id) for one in found], now_us)
         ended = self._timer_s()
         timings.plan_us = round((planned - started) * 1e6)
         timings.embed_us = 0 if timings.vector_cached else round((embedded - planned) * 1e6)
@@ -189,7 +198,9 @@ class Recaller:
         degraded.append(Degraded.VECTOR_SKIPPED)
         return None
 
-    def _search_query(self, request: RecallRequest, vector: NDArray[np.float32] | None, now_us: int) -> SearchQuery:
+    def _search_query(
+        self, request: RecallRequest, vector: NDArray[np.float32] | None, now_us: int, decay: DecaySettings
+    ) -> SearchQuery:
         statuses = request.condition.statuses or (ALL_STATUSES if request.include_inactive else RECALLABLE)
         return SearchQuery(
             analysis=analyze_query(request.query),
@@ -203,7 +214,8 @@ class Recaller:
             session_id=request.session_id if request.as_of_us is None else "",
             min_score=request.min_score,
             weights=request.weights,
-            decay=self._decay,
+            decay=decay,
+            text=request.query,
         )
 
     def _fetch(self, found: list[Found]) -> list[Hit]:

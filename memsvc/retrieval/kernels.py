@@ -559,6 +559,7 @@ def fuse(
     occur_us: NDArray[np.int64],
     importance: NDArray[np.float64],
     confidence: NDArray[np.float64],
+    rank_factor: NDArray[np.float32],
     speaker: NDArray[np.int32],
     named_speaker: int,
     session: NDArray[np.int32],
@@ -576,7 +577,8 @@ def fuse(
     """Scores all candidates and selects the best `len(out_ids)`; returns how many, best first.
 
     out_ids: (n, 16), out_numbers: (n, FOUND_COLUMNS), out_components: (n, COMPONENT_COLUMNS). Order: score, then the
-    later occur time, then the later row. Clears `position`. `rates`: decay rate per day, by layer number.
+    later occur time, then the later row. Clears `position`. `rates`: decay rate per day, by layer number. A row's score
+    is the sum of its components, times its rank factor but for the exact one: an identifier brings back what has faded.
     """
     top_k = out_ids.shape[0]
     out_index = np.empty(top_k, np.int32)
@@ -605,7 +607,8 @@ def fuse(
         components[i, C_TIME] = time
         components[i, C_IMPORTANCE] = prior
         components[i, C_NEIGHBOUR] = beside
-        components[i, C_SCORE] = base[i, 0] + base[i, 1] + exact + time + prior + beside
+        rest = base[i, 0] + base[i, 1] + time + prior + beside
+        components[i, C_SCORE] = exact + rest * rank_factor[row]
         components[i, C_COSINE] = cand_raw[i, COSINE] if cand_raw[i, COSINE] > NO_COSINE else np.float32(0.0)
         components[i, C_BM25] = cand_raw[i, BM25]
     size = 0

@@ -18,6 +18,7 @@ import re
 import threading
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator
 from functools import lru_cache
 
 import msgspec
@@ -37,6 +38,7 @@ _TOKEN = re.compile(
     rf"|[-./:@#+\\]{{1,3}}[^\W{_RUN}]+)*)",
     re.UNICODE,
 )
+_RUN_CHAR = re.compile(f"[{_RUN}]")
 _PART = re.compile(r"[^\W_]+", re.UNICODE)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _JOINED = re.compile(r"[-./:@#+\\_]")
@@ -175,6 +177,32 @@ def analyze(text: str) -> Analysis:
 def analyze_query(text: str) -> Analysis:
     """`analyze` with a cache of recent queries; treat the result as read-only."""
     return analyze(text)
+
+
+def pieces(text: str) -> Iterator[tuple[str, int]]:
+    """Words and whole runs of a normalised text with their positions: unstemmed, stop words too, identifiers parted."""
+    for match in _TOKEN.finditer(text):
+        if match.lastgroup == "run":
+            yield match.group(), match.start()
+        else:
+            for part in _PART.finditer(match.group()):
+                yield part.group(), match.start() + part.start()
+
+
+def is_run_char(char: str) -> bool:
+    """Whether a character belongs to a script whose text is cut into bigrams."""
+    return _RUN_CHAR.match(char) is not None
+
+
+def camel_split(text: str) -> str:
+    """`defaultCurrency` as `default Currency`."""
+    return _CAMEL.sub(" ", text)
+
+
+def required_terms(text: str) -> list[str]:
+    """Terms that every memory must have whose text holds this one whole; none if its words are too common or short."""
+    found = analyze(text).counts
+    return [term for term in found if not term.startswith(EXACT_PREFIX) and not (len(term) == 1 and is_run_char(term))]
 
 
 def name_terms(name: str) -> tuple[str, ...]:

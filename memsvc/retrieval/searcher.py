@@ -77,7 +77,7 @@ class DecaySettings(msgspec.Struct, frozen=True):
 
 class SearchQuery(msgspec.Struct):
     """What to look for. `vector`: (dim,) float32 or None; `now_us` is the time that ages and expiry count from. Staged
-    memories of `session_id` are found as if they were active.
+    memories of `session_id` are found as if they were active. `text` is where mentions of exact facts are looked for.
     """
 
     analysis: Analysis
@@ -90,6 +90,7 @@ class SearchQuery(msgspec.Struct):
     min_score: float = -math.inf
     weights: Weights = Weights()
     decay: DecaySettings = DecaySettings()
+    text: str = ""
 
 
 class Found(msgspec.Struct):
@@ -210,13 +211,16 @@ def search(segments: list[tuple[Segment, int | None]], query: SearchQuery) -> tu
     segments: with the sequence to look at, None for the newest. Agrees with an exact scan except where the vector
     graph of a large segment misses a neighbour.
     """
-    terms = sorted(query.analysis.counts, key=_is_exact)
+    counts = query.analysis.counts
+    if query.text and any(segment.mentions.count for segment, _ in segments):
+        counts = counts | {one.term: 1 for segment, _ in segments for one in segment.mentions.named(query.text)}
+    terms = sorted(counts, key=_is_exact)
     for _ in range(RACE_TRIES):
         views = [View(segment, terms, sequence) for segment, sequence in segments]
         plans = [_Plan(view, query, at) for view, (_, at) in zip(views, segments, strict=True) if view.row_count]
         if not any(plan.raced for plan in plans):
             break
-    weights = _term_weights(views, query.analysis.counts)
+    weights = _term_weights(views, counts)
     gathered = [_gather(plan, query, weights) for plan in plans]
     scale = _scale(gathered, query)
     found: list[Found] = []
@@ -381,6 +385,7 @@ def _fuse(part: _Gathered, query: SearchQuery, scale: NDArray[np.float64]) -> li
         columns.occur_us,
         columns.importance,
         columns.confidence,
+        columns.rank_factor,
         columns.speaker,
         segment.named_speaker(view.terms) if segment.speakers else NO_ROW,
         columns.session,

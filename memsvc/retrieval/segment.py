@@ -35,7 +35,10 @@ from memsvc.model import (
     speaker_of,
 )
 from memsvc.retrieval import kernels
-from memsvc.retrieval.lexical import Analysis, analyze, name_terms
+from memsvc.retrieval.lexical import Analysis, name_terms
+from memsvc.retrieval.mentions import Mentions
+from memsvc.retrieval.texts import analysis_of
+from memsvc.retrieval.texts import indexed_text as indexed_text
 from memsvc.retrieval.vector import VectorIndex
 
 OPEN_SEQ = 2**62  # end_seq of a version that still stands
@@ -65,9 +68,12 @@ COLUMNS: dict[str, Any] = {
     "is_question": np.uint8,
     "prev_row": np.int32,
     "next_row": np.int32,
+    "rank_factor": np.float32,
 }
 
 KEY_TAG, KEY_SUBJECT, KEY_TOOL, KEY_SESSION, KEY_STAGED, KEY_BLOCKED = "t", "s", "o", "e", "g", "b"
+KEY_EVENT, KEY_CAUSE = "v", "c"  # type of an event; id of a memory that led to it
+KEY_ARCHIVED = "a"
 
 
 class Columns:
@@ -91,6 +97,7 @@ class Columns:
     is_question: NDArray[np.uint8]
     prev_row: NDArray[np.int32]
     next_row: NDArray[np.int32]
+    rank_factor: NDArray[np.float32]  # what forgetting leaves of a score, 1 to 0
     ids: NDArray[np.uint8]  # (rows, 16)
 
     def __init__(self, capacity: int = 64) -> None:
@@ -245,6 +252,7 @@ class Segment:
         self.vectors = VectorIndex(dim)
         self.postings = Postings()
         self.keywords: dict[tuple[str, str], RowList] = {}
+        self.mentions = Mentions()
         self.row_of: dict[bytes, int] = {}
         self.sessions: dict[str, list[tuple[int, int]]] = {}
         self.session_numbers: dict[str, int] = {}
@@ -270,11 +278,10 @@ class Segment:
         """
         if memory.sequence != self.rows + 1:
             raise ValueError(f"expected sequence {self.rows + 1}, got {memory.sequence}")
-        text = indexed_text(memory)
-        analysis = analyze(text)
+        analysis = analysis_of(memory)
         old_analysis = analysis
-        if before is not None and indexed_text(before) != text:
-            old_analysis = analyze(indexed_text(before))
+        if before is not None and (before.fact != memory.fact or indexed_text(before) != indexed_text(memory)):
+            old_analysis = analysis_of(before)
         raw_id = id_to_bytes(memory.memory_id)
         assert raw_id is not None
         with self.lock:
@@ -289,6 +296,8 @@ class Segment:
                 self._count(terms, analysis.length, +1)
             for key in _keys(memory):
                 self.keywords.setdefault(key, RowList()).add(row)
+            if memory.fact is not None:
+                self.mentions.add(analysis.counts)
             self.row_of[raw_id] = row
             if old_row != NO_ROW:
                 self._close(old_row, memory.sequence, old_analysis)
@@ -321,10 +330,16 @@ class Segment:
         columns.is_question[row] = memory.content.rstrip().endswith(QUESTION_MARKS)
         columns.prev_row[row] = NO_ROW
         columns.next_row[row] = NO_ROW
+        columns.rank_factor[row] = 1.0
         columns.ids[row] = np.frombuffer(raw_id, np.uint8)
-        if vector is not None:
+        if vector is not None and memory.fact is None:  # another memory's text may equal a fact's
             self.vectors.put(row, vector[None])
             columns.has_vector[row] = 1
+
+    def set_rank_factors(self, rows: NDArray[np.int64], factors: NDArray[np.float32]) -> None:
+        """Sets what forgetting leaves of the scores of rows; (n,) each. Readers may see a mix of old and new."""
+        with self.lock:  # the columns may just be moving to larger arrays
+            self.columns.rank_factor[rows] = factors
 
     def session_id(self, name: str) -> int:
         """Number of a session, a new one if needed; NO_ROW for the empty name."""
@@ -423,7 +438,7 @@ class Segment:
             if low > 0.0 or high < 1.0:
                 mask &= (numbers[:row_count] >= low) & (numbers[:row_count] <= high)
         for tag in condition.tags_all:
-            mask &= self._any_keyword(KEY_TAG, (tag,), row_count)
+            mask &= self.any_keyword(KEY_TAG, (tag,), row_count)
         for kind, texts in (
             (KEY_TAG, condition.tags_any),
             (KEY_SUBJECT, condition.subjects),
@@ -431,10 +446,11 @@ class Segment:
             (KEY_SESSION, condition.source_session_ids),
         ):
             if texts:
-                mask &= self._any_keyword(kind, texts, row_count)
+                mask &= self.any_keyword(kind, texts, row_count)
         return mask.view(np.uint8)
 
-    def _any_keyword(self, kind: str, texts: tuple[str, ...], row_count: int) -> NDArray[np.bool_]:
+    def any_keyword(self, kind: str, texts: tuple[str, ...], row_count: int) -> NDArray[np.bool_]:
+        """(row_count,) mask of the rows in the keyword list of any of the texts."""
         mask = np.zeros(row_count, np.bool_)
         with self.lock:
             lists = [self.keywords[kind, text] for text in texts if (kind, text) in self.keywords]
@@ -458,6 +474,21 @@ class Segment:
             listed = rows.rows[: rows.count]
             standing: NDArray[np.int64] = listed[self.columns.end_seq[listed] == OPEN_SEQ][-limit:].astype(np.int64)
             return standing
+
+    def rows_with(self, terms: Iterable[str], row_count: int) -> NDArray[np.int64]:
+        """Rows below `row_count`, of any version, that hold every one of the terms (at least one), ascending."""
+        with self.lock:
+            postings = self.postings
+            ids = [postings.vocabulary.get(term, -1) for term in terms]
+            if -1 in ids:
+                return np.empty(0, np.int64)
+            blocks = [(int(postings.lengths[i]), int(postings.starts[i])) for i in ids]
+            lists = [postings.rows[start : start + length] for length, start in sorted(blocks)]
+        found = lists[0][: np.searchsorted(lists[0], row_count)]
+        for other in lists[1:]:
+            at = np.minimum(np.searchsorted(other, found), max(other.shape[0] - 1, 0))
+            found = found[other[at] == found]
+        return found.astype(np.int64)
 
     def staged_rows(self, session_id: str) -> NDArray[np.int64]:
         """Current rows of staged memories of a session; none for the empty name."""
@@ -490,12 +521,6 @@ class Segment:
         return int(columns + postings + self.vectors.size_bytes())
 
 
-def indexed_text(memory: Memory) -> str:
-    """The text whose words find a memory: speaker, subject and tags count as words of it."""
-    parts = (speaker_of(memory), memory.content, memory.subject, *memory.tags)
-    return "\n".join(part for part in parts if part)
-
-
 def _keys(memory: Memory) -> list[tuple[str, str]]:
     keys = [(KEY_TAG, tag) for tag in dict.fromkeys(memory.tags)]
     if memory.subject:
@@ -506,6 +531,11 @@ def _keys(memory: Memory) -> list[tuple[str, str]]:
         keys.append((KEY_SESSION, memory.source.session_id))
     if memory.status == Status.STAGED:
         keys.extend(dict.fromkeys(((KEY_STAGED, ""), (KEY_STAGED, memory.source.session_id))))
+    if memory.status == Status.ARCHIVED:
+        keys.append((KEY_ARCHIVED, ""))
     if memory.blocked:
         keys.append((KEY_BLOCKED, ""))
+    if memory.event is not None:
+        keys.append((KEY_EVENT, memory.event.event_type))
+        keys += [(KEY_CAUSE, cause) for cause in dict.fromkeys(memory.event.caused_by)]
     return keys

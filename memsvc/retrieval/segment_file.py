@@ -30,7 +30,7 @@ from memsvc.retrieval.segment import COLUMNS, Columns, Postings, RowList, Segmen
 
 LOG = logging.getLogger("memsvc.segments")
 MAGIC = b"MSVCSEG\x00"
-FORMAT = 1
+FORMAT = 2  # 2: words of events, terms of exact facts, rank factors
 SAVE_FROM_ROWS = 1000  # smaller segments rebuild faster than a file is opened
 _PREFIX = struct.Struct("<8sIQ")
 _CHUNK_BYTES = 1 << 22
@@ -213,6 +213,7 @@ def _rebuilt(header: _Header, arrays: dict[str, NDArray[Any]], namespace: Namesp
     segment.vectors.reserve(capacity)
     segment.vectors.put(0, arrays["block"])
     segment.postings = _postings(header, arrays)
+    segment.mentions.add(header.vocabulary)
     start = 0
     for kind, text, count in header.keywords:
         segment.keywords[kind, text] = RowList(arrays["keyword_rows"][start : start + count].copy())

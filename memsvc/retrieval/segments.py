@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -65,6 +65,7 @@ class SegmentStore:
         self._saved_at: dict[Namespace, int] = {}
         self._absent: set[Namespace] = set()  # asked for and not in the store; a commit takes one out again
         self._births = 0
+        self.on_load: Callable[[Segment], None] = lambda _segment: None  # before a loaded segment is searched
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -97,6 +98,7 @@ class SegmentStore:
             segment = self._segments.get(namespace)
             if segment is None:
                 segment = self._load(namespace)
+                self.on_load(segment)
                 with segment.apply_lock:
                     self._segments[namespace] = segment
                     self._catch_up(segment)  # commits from now on come through `applied`
@@ -121,6 +123,10 @@ class SegmentStore:
                 if births == self._births and len(self._absent) < ABSENT_MAX:
                     self._absent.add(namespace)
         return found
+
+    def loaded(self, namespaces: Iterable[Namespace]) -> list[Segment]:
+        """The segments of these namespaces that are in memory."""
+        return [segment for name in namespaces if (segment := self._segments.get(name)) is not None]
 
     def is_loaded(self, namespace: Namespace) -> bool:
         """Whether `get` would answer without loading."""

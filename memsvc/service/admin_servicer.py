@@ -19,13 +19,19 @@ import msgspec
 from memsvc import __version__
 from memsvc.errors import InvalidArgument
 from memsvc.memory.care import ReindexJob, ReindexStatus, StoreStats, VerifyProblem
-from memsvc.service.calls import answers
+from memsvc.memory.lifecycle.lifecycle import Counts, Lifecycle
+from memsvc.memory.owners import check, namespaces_for
+from memsvc.model import Namespace, Scope
+from memsvc.service import convert
+from memsvc.service.calls import answers, still_wanted
 from memsvc.service.convert import at_message
 from memsvc.v1 import admin_service_pb2 as apb
 from memsvc.v1 import admin_service_pb2_grpc as rpc
 from memsvc.v1 import memory_pb2 as pb
 
 PROBLEMS_MAX = 1000
+STEPS_DEFAULT = 100
+STEPS_MAX = 10_000
 
 
 class Counters(msgspec.Struct, frozen=True):
@@ -55,12 +61,16 @@ class AdminServicer(rpc.AdminServiceServicer):
         verify: Callable[[], Iterator[VerifyProblem]],
         backup: Callable[[Path], int],
         reindex: ReindexJob,
+        lifecycle: Lifecycle,
+        clock_us: Callable[[], int],
     ) -> None:
         self._stats = stats
         self._counters = counters
         self._verify = verify
         self._backup = backup
         self._reindex = reindex
+        self._lifecycle = lifecycle
+        self._clock_us = clock_us
 
     @answers
     def GetStats(self, request: apb.GetStatsRequest, context: grpc.ServicerContext) -> apb.GetStatsResponse:
@@ -120,6 +130,51 @@ class AdminServicer(rpc.AdminServiceServicer):
     def GetReindex(self, request: apb.GetReindexRequest, context: grpc.ServicerContext) -> apb.GetReindexResponse:
         """How far it is."""
         return apb.GetReindexResponse(status=_reindex_status(self._reindex.status))
+
+    @answers
+    def PlanLifecycle(
+        self, request: apb.PlanLifecycleRequest, context: grpc.ServicerContext
+    ) -> apb.PlanLifecycleResponse:
+        """What forgetting would change."""
+        if not 0 <= request.max_steps <= STEPS_MAX:
+            raise InvalidArgument(
+                f"max_steps must be from 1 to {STEPS_MAX}, not {request.max_steps}", field="max_steps"
+            )
+        at_us = convert.time_us(request.at_time, "at_time") if request.HasField("at_time") else self._clock_us()
+        counts, steps = self._lifecycle.plan(
+            _of_owners(request), at_us, request.max_steps or STEPS_DEFAULT, still_wanted(context)
+        )
+        return apb.PlanLifecycleResponse(
+            counts=_counts(counts),
+            steps=[
+                apb.LifecycleStep(
+                    memory_id=step.memory_id,
+                    namespace=convert.namespace_message(step.namespace),
+                    action=int(step.action),  # type: ignore[arg-type]
+                    retention=step.retention,
+                    reason=step.reason,
+                )
+                for step in steps
+            ],
+        )
+
+    @answers
+    def RunLifecycle(self, request: apb.RunLifecycleRequest, context: grpc.ServicerContext) -> apb.RunLifecycleResponse:
+        """Does it."""
+        return apb.RunLifecycleResponse(counts=_counts(self._lifecycle.run(_of_owners(request), still_wanted(context))))
+
+
+def _of_owners(request: apb.PlanLifecycleRequest | apb.RunLifecycleRequest) -> list[Namespace] | None:
+    """The owners' own namespaces, None for all: nobody's lifecycle run touches what the whole tenant shares."""
+    if not request.HasField("owners"):
+        return None
+    owner_ids = convert.owners(request.owners)
+    check(owner_ids)
+    return [name for name in namespaces_for(owner_ids, ()) if name.scope != Scope.GLOBAL]
+
+
+def _counts(counts: Counts) -> apb.LifecycleCounts:
+    return apb.LifecycleCounts(**{f"{name}_count": n for name, n in msgspec.structs.asdict(counts).items()})
 
 
 def _reindex_status(status: ReindexStatus) -> apb.ReindexStatus:

@@ -20,10 +20,14 @@ import grpc
 from google.protobuf.message import Message
 
 from memsvc.errors import InvalidArgument, MemsvcError
-from memsvc.service import status
+from memsvc.memory.owners import Owners, check, namespaces_for
+from memsvc.memory.transactions import Mutation, fingerprint
+from memsvc.model import Namespace, Scope
+from memsvc.service import convert, status
 from memsvc.service.convert import refuse_unknown
 
 LOG = logging.getLogger("memsvc.service")
+LOCAL_ACTOR = "local"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -55,6 +59,31 @@ def check_request_id(request_id: str) -> str:
         return str(uuid.UUID(request_id))
     except ValueError as error:
         raise InvalidArgument("request_id is not a UUID", field="request_id") from error
+
+
+def mutation(request: Any) -> Mutation:
+    """The replay identity of a request: its request_id, and a hash of the request without it."""
+    request_id = check_request_id(request.request_id)
+    bare = type(request)()
+    bare.CopyFrom(request)
+    bare.ClearField("request_id")
+    name = request.DESCRIPTOR.full_name.encode()
+    return Mutation(request_id, fingerprint(name, bare.SerializeToString(deterministic=True)), LOCAL_ACTOR)
+
+
+def named(request: Any) -> list[Namespace]:
+    """Namespaces of a request with owners and scopes."""
+    owner_ids = convert.owners(request.owners)
+    check(owner_ids)
+    return namespaces_for(owner_ids, convert.enums(Scope, request.scopes, "scopes"))
+
+
+def reached(request: Any) -> tuple[Owners, list[Namespace]]:
+    """Owner ids of a request and every namespace that they name; GLOBAL alone if they name none."""
+    owner_ids = convert.owners(request.owners)
+    check(owner_ids)
+    any_named = any(getattr(owner_ids, name) is not None for name in Owners.__struct_fields__ if name != "tenant")
+    return owner_ids, namespaces_for(owner_ids, () if any_named else (Scope.GLOBAL,))
 
 
 def still_wanted(context: grpc.ServicerContext) -> Callable[[], bool]:

@@ -58,7 +58,8 @@ def refuse_unknown(message: Message, path: str = "") -> None:
         where = path or message.DESCRIPTOR.name
         raise UnknownField(f"{where} holds an unknown field, number {number}", field=f"{where}.{number}")
     for field, value in message.ListFields():
-        if field.message_type is None or field.message_type.full_name.startswith("google.protobuf."):
+        kind = field.message_type
+        if kind is None or kind.full_name.startswith("google.protobuf.") or kind.GetOptions().map_entry:
             continue
         inner = f"{path}.{field.name}" if path else field.name
         for item in value if field.is_repeated else (value,):
@@ -94,14 +95,15 @@ def time_us(message: timestamp_pb2.Timestamp, field: str) -> int:
     return message.seconds * _MICROS + message.nanos // 1000
 
 
-def _span(holder: pb.Filter, name: str) -> TimeSpan:
+def span(holder: Any, name: str, path: str) -> TimeSpan:
+    """The TimeRange `name` of a message, open where it is not set. Raises InvalidArgument naming `path`."""
     if not holder.HasField(name):
         return TimeSpan()
-    span = getattr(holder, name)
-    start = time_us(span.start_time, f"filter.{name}.start_time") if span.HasField("start_time") else EARLIEST_TIME_US
-    end = time_us(span.end_time, f"filter.{name}.end_time") if span.HasField("end_time") else NEVER_US
+    given = getattr(holder, name)
+    start = time_us(given.start_time, f"{path}.start_time") if given.HasField("start_time") else EARLIEST_TIME_US
+    end = time_us(given.end_time, f"{path}.end_time") if given.HasField("end_time") else NEVER_US
     if start > end:
-        raise InvalidArgument(f"filter.{name} ends before it starts", field=f"filter.{name}")
+        raise InvalidArgument(f"{path} ends before it starts", field=path)
     return TimeSpan(start, end)
 
 
@@ -125,8 +127,8 @@ def condition(message: pb.Filter) -> Filter:
         subjects=tuple(message.subjects),
         source_tools=tuple(message.source_tools),
         source_session_ids=tuple(message.source_session_ids),
-        create_time=_span(message, "create_time"),
-        occur_time=_span(message, "occur_time"),
+        create_time=span(message, "create_time", "filter.create_time"),
+        occur_time=span(message, "occur_time", "filter.occur_time"),
         **bounds,
     )
 
@@ -237,8 +239,8 @@ def event_message(event: Event) -> pb.EventDetail:
     return message
 
 
-def memory_message(memory: Memory, now_us: int) -> pb.Memory:
-    """A memory with the status that counts at `now_us`."""
+def memory_message(memory: Memory, now_us: int, retention: float | None = None) -> pb.Memory:
+    """A memory with the status that counts at `now_us`, and how well it is remembered where that is known."""
     message = pb.Memory(
         memory_id=memory.memory_id,
         version=memory.version,
@@ -263,6 +265,7 @@ def memory_message(memory: Memory, now_us: int) -> pb.Memory:
         seen_count=memory.seen_count,
         further_sources=[source_message(source) for source in memory.further_sources],
         blocked=memory.blocked,
+        retention=retention,
     )
     if memory.last_seen_time_us:
         message.last_seen_time.CopyFrom(timestamp(memory.last_seen_time_us))

@@ -10,7 +10,7 @@ Rejected: one servicer method per file (they are ten lines each and share their 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import grpc
@@ -26,21 +26,20 @@ from memsvc.memory.memories import Memories, Patch
 from memsvc.memory.owners import Owners, check, namespaces_for
 from memsvc.memory.recall import TOP_K_DEFAULT, Recaller, RecallRequest, Weights
 from memsvc.memory.settling import Settling
-from memsvc.memory.transactions import Mutation, fingerprint
-from memsvc.model import NEVER_US, NO_FILTER, MemoryType, Namespace, Scope
+from memsvc.memory.transactions import Mutation
+from memsvc.model import NEVER_US, NO_FILTER, Memory, MemoryType, Namespace, Scope
 from memsvc.service import convert, status
-from memsvc.service.calls import answers, check_request_id, left_s, still_wanted
+from memsvc.service.calls import answers, left_s, mutation, named, reached, still_wanted
 from memsvc.service.learning_servicer import LearningCalls
 from memsvc.v1 import memory_service_pb2 as spb
 
 KEEP_ALIVE_S = 15.0
 FORGET_MAX_IDS = 1000
 RECENT_MAX = 100
-LOCAL_ACTOR = "local"
 
 
 class MemoryServicer(LearningCalls):
-    """See the module."""
+    """See the module. `remembered(memories, now_us)` gives them with their uses, and how well each is remembered."""
 
     def __init__(
         self,
@@ -51,6 +50,7 @@ class MemoryServicer(LearningCalls):
         recaller: Recaller,
         feed: ChangeFeed,
         *,
+        remembered: Callable[[Sequence[Memory], int], list[tuple[Memory, float]]],
         clock_us: Callable[[], int],
         latency_budget_s: float,
         content_max_bytes: int,
@@ -62,6 +62,7 @@ class MemoryServicer(LearningCalls):
         self._settling = settling
         self._recaller = recaller
         self._feed = feed
+        self._remembered = remembered
         self._clock_us = clock_us
         self._latency_budget_s = latency_budget_s
         self._content_max_bytes = content_max_bytes
@@ -80,14 +81,10 @@ class MemoryServicer(LearningCalls):
     # -- mutations -----------------------------------------------------------------------------------------------
 
     def _mutation(self, request: Any) -> Mutation:
-        """The replay identity: request_id, and a hash of the request without it."""
-        request_id = check_request_id(request.request_id)
+        """See `calls.mutation`; counts the mutation."""
+        read = mutation(request)
         self.write_count += 1
-        bare = type(request)()
-        bare.CopyFrom(request)
-        bare.ClearField("request_id")
-        name = request.DESCRIPTOR.full_name.encode()
-        return Mutation(request_id, fingerprint(name, bare.SerializeToString(deterministic=True)), LOCAL_ACTOR)
+        return read
 
     @answers
     def Write(self, request: spb.WriteRequest, context: grpc.ServicerContext) -> spb.WriteResponse:
@@ -246,17 +243,12 @@ class MemoryServicer(LearningCalls):
     # -- reads ---------------------------------------------------------------------------------------------------
 
     def _reached(self, request: Any) -> tuple[Owners, list[Namespace]]:
-        """Owner ids of a request and every namespace that they name; GLOBAL alone if they name none."""
-        owner_ids = convert.owners(request.owners)
-        check(owner_ids)
-        named = any(getattr(owner_ids, name) is not None for name in Owners.__struct_fields__ if name != "tenant")
-        return owner_ids, namespaces_for(owner_ids, () if named else (Scope.GLOBAL,))
+        """See `calls.reached`."""
+        return reached(request)
 
     def _named(self, request: Any) -> list[Namespace]:
-        """Namespaces of a request with owners and scopes."""
-        owner_ids = convert.owners(request.owners)
-        check(owner_ids)
-        return namespaces_for(owner_ids, convert.enums(Scope, request.scopes, "scopes"))
+        """See `calls.named`."""
+        return named(request)
 
     @answers
     def Recall(self, request: spb.RecallRequest, context: grpc.ServicerContext) -> spb.RecallResponse:
@@ -280,7 +272,7 @@ class MemoryServicer(LearningCalls):
                 },
                 budget_s=left_s(context, budget_s),
                 session_id=request.owners.session_id,
-                **({"min_score": request.min_score} if request.HasField("min_score") else {}),
+                min_score=request.min_score if request.HasField("min_score") else float("-inf"),
             )
         )
         return self._encoded.recall_response(answer, self._clock_us())
@@ -293,7 +285,9 @@ class MemoryServicer(LearningCalls):
             raise InvalidArgument("version counts from 1", field="version")
         _, namespaces = self._reached(request)
         memory = self._memories.get(namespaces, request.memory_id, request.version)
-        return spb.GetResponse(memory=convert.memory_message(memory, self._clock_us()))
+        now_us = self._clock_us()
+        ((memory, retention),) = self._remembered([memory], now_us)
+        return spb.GetResponse(memory=convert.memory_message(memory, now_us, retention))
 
     @answers
     def List(self, request: spb.ListRequest, context: grpc.ServicerContext) -> spb.ListResponse:
@@ -308,7 +302,8 @@ class MemoryServicer(LearningCalls):
             still_wanted(context),
         )
         return spb.ListResponse(
-            memories=[convert.memory_message(memory, now_us) for memory in page], next_page_token=token
+            memories=[convert.memory_message(m, now_us, retention) for m, retention in self._remembered(page, now_us)],
+            next_page_token=token,
         )
 
     @answers

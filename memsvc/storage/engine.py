@@ -217,3 +217,28 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Waits for running writes, then closes. Idempotent."""
+
+
+class SessionLog(Protocol):
+    """The journal of open sessions: small records by namespace, in the order in which they were appended.
+
+    Any number of threads. Lighter than an Engine: what was appended survives the end of the process at once, a power
+    loss only some time later (the implementation says when).
+    """
+
+    def append(self, namespace: Namespace, record: bytes) -> None:
+        """Adds a record, which makes the session known. Raises InvalidArgument for an empty or too long one,
+        StorageFull, StorageFailure, and Unavailable after close; then nothing of it is kept.
+        """
+
+    def read(self, namespace: Namespace) -> list[bytes]:
+        """Every record, oldest first; empty for an unknown session. Raises StoreCorrupt, StorageFailure."""
+
+    def open_sessions(self) -> Iterator[Namespace]:
+        """Every session that has a record and was not dropped."""
+
+    def drop(self, namespace: Namespace) -> None:
+        """Forgets a session and its records; nothing happens for an unknown one. Raises StorageFailure."""
+
+    def close(self) -> None:
+        """Flushes and closes. Idempotent."""

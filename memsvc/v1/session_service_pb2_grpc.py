@@ -96,7 +96,8 @@ class SessionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def AppendTurns(self, request, context):
-        """Appends turns in order. The newest user turn updates the state before the call returns.
+        """Appends turns in order. The newest user turn updates the state before the call returns. Secrets that the tenant's
+        policy rejects are redacted in a session instead, in every text of it: they never reach the disk.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -39,6 +39,13 @@ def test_restart() -> None:
     assert size["lost"] == 0
 
 
+def test_sessions() -> None:
+    result = run("bench.sessions")
+    assert all(result[name]["p50_ms"] > 0 for name in ("echo", "append", "state_read", "append_then_read"))
+    assert result["memory"]["resident_mb"] < 150
+    assert result["restored"] == result["memory"]["sessions"] + 1
+
+
 def test_quality(tmp_path: Path) -> None:
     docs = [{"id": f"d{i}", "text": f"文档{i}讲的是{topic}"} for i, topic in enumerate(("下雨", "数据库", "绘画"))]
     questions = [{"question": "哪个文档讲数据库？", "evidence": ["d1"]}]

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from enum import IntEnum
-from functools import lru_cache
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -52,7 +52,7 @@ class CosineRange(msgspec.Struct, frozen=True):
     same: float
 
 
-class Calibration(msgspec.Struct, frozen=True, kw_only=True):
+class Calibration(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Thresholds of one embedding model, written by bench/calibrate_conflict.py.
 
     `weights` holds one row per feature of pairs.FEATURES and one column per Relation. A pair counts as same or
@@ -76,6 +76,11 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.features != FEATURES or len(self.weights) != len(FEATURES):
             raise ValueError("the calibration is of other features: run bench/calibrate_conflict.py again")
+
+    @cached_property
+    def weight_array(self) -> NDArray[np.float64]:
+        """`weights` as (features, relations) float64."""
+        return np.array(self.weights)
 
     def scale(self, cosine: float, first: Claim, second: Claim) -> float:
         """The cosine on the calibrated scale of the pair's languages, within -0.5 and 1.5."""
@@ -144,19 +149,13 @@ def decide(new: Incoming, standing: Sequence[Standing], calibration: Calibration
     if not compared:
         return Decision(outcome=Outcome.CREATED, evidence={"reason": "nothing near stands"})
     rows = np.minimum([comparison.features for _, comparison in compared], FEATURE_MAX)
-    scores = (rows @ _weights(calibration.weights)).tolist()
+    scores = (rows @ calibration.weight_array).tolist()
     pairs = []
     for (old, comparison), row in zip(compared, scores, strict=True):
         chances = _softmax(row)
         outcome, reason = _judge(new, old, comparison, chances, calibration)
         pairs.append(_Pair(old, comparison, chances, outcome, reason))
     return _combine(new, pairs)
-
-
-@lru_cache(maxsize=8)
-def _weights(weights: tuple[tuple[float, float, float], ...]) -> NDArray[np.float64]:
-    """The weights as an array (features, relations), float64."""
-    return np.array(weights)
 
 
 def _comparable(new: Incoming, old: Standing) -> bool:
@@ -320,6 +319,8 @@ def _given_up(comparison: Comparison) -> bool:
 def _combine(new: Incoming, pairs: list[_Pair]) -> Decision:
     """One outcome from the pairs: what forbids the write first, then what repeats it, then what it replaces."""
     by_chance = sorted(pairs, key=lambda p: -max(p.chances[1], p.chances[2]))
+    if all(pair.outcome == Outcome.CREATED for pair in by_chance):
+        return Decision(outcome=Outcome.CREATED, evidence=_chances(by_chance[0]))
     found = {outcome: [p for p in by_chance if p.outcome == outcome] for outcome in Outcome}
     merged = [p for p in found[Outcome.MERGED] if p.reason == "same words"] or found[Outcome.MERGED]
     against = found[Outcome.REJECTED] or found[Outcome.CONTESTED] or found[Outcome.SUPERSEDED]
@@ -327,8 +328,6 @@ def _combine(new: Incoming, pairs: list[_Pair]) -> Decision:
         chosen = merged[:1]
     else:
         chosen = against
-    if not chosen:
-        return Decision(outcome=Outcome.CREATED, evidence=_chances(by_chance[0]))
     return Decision(
         outcome=chosen[0].outcome,
         memory_ids=tuple(pair.standing.memory_id for pair in chosen),

@@ -238,15 +238,10 @@ class _Shared:
 def compare(old: Claim, new: Claim, cosine: float) -> Comparison:
     """Compares two claims. `cosine` is the calibrated one: 0 for unrelated, 1 for the same in other words."""
     old_terms, new_terms = old.terms, new.terms
-    both, old_only = [], []
-    for concept, term in old_terms.items():
-        other = new_terms.get(concept)
-        if other is None:
-            old_only.append((concept, term))
-        else:
-            both.append((concept, term, other))
+    both = [(concept, term, new_terms[concept]) for concept, term in old_terms.items() if concept in new_terms]
+    old_only = [pair for pair in old_terms.items() if pair[0] not in new_terms]
     new_only = [pair for pair in new_terms.items() if pair[0] not in old_terms]
-    implied = {name for _, term, _ in both for name in _IMPLIED.get(term.kind, ())}
+    implied = {name for _, term, _ in both if term.kind in _IMPLIED for name in _IMPLIED[term.kind]}
     if implied:
         old_only = [pair for pair in old_only if pair[0] not in implied]
         new_only = [pair for pair in new_only if pair[0] not in implied]

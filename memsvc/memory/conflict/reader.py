@@ -12,6 +12,7 @@ than the embedding).
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from memsvc.memory.conflict import words
 from memsvc.memory.conflict.lexicon import (
@@ -66,6 +67,7 @@ _SIGN_UNITS = {"%": "pct", "$": "money", "€": "money", "£": "money", "¥": "m
 _TIMES = ("次", "回")  # 每周一次 is once a week, not Monday
 _NOT_COUNTED = frozenset("of another is was by that who should can may must".split())
 _ON_AFTER = frozenset("is are was turned switched stays remains be been".split())
+_term = lru_cache(maxsize=4096)(Term)  # there are few different ones: claims share them, and fit the caches
 
 
 class Reader:
@@ -123,7 +125,7 @@ class Reader:
             return
         # A statement without a verb that parts it is all value: only then can any of its terms be another value.
         self.terms = {
-            name: Term(t.weight, t.kind, t.group, Zone.VALUE if t.zone == Zone.TOPIC else t.zone, t.denied)
+            name: _term(t.weight, t.kind, t.group, Zone.VALUE if t.zone == Zone.TOPIC else t.zone, t.denied)
             for name, t in self.terms.items()
         }
 
@@ -136,9 +138,9 @@ class Reader:
         if known is not None:
             # said twice, once denied: what is asserted counts for poles, what is denied for values
             if known.denied != denied:
-                self.terms[concept] = Term(known.weight, kind, group, known.zone, False)
+                self.terms[concept] = _term(known.weight, kind, group, known.zone, False)
             return
-        self.terms[concept] = Term(weight, kind, group, zone, denied)
+        self.terms[concept] = _term(weight, kind, group, zone, denied)
         self._clause.append(concept)
         if weight >= 0.5:
             self._seen_word = True
@@ -313,7 +315,7 @@ class Reader:
             self.odd = not self.odd
             for concept in self._clause:
                 t = self.terms[concept]
-                self.terms[concept] = Term(t.weight, t.kind, t.group, t.zone, not t.denied)
+                self.terms[concept] = _term(t.weight, t.kind, t.group, t.zone, not t.denied)
         if sign[:1] in ("、", "("):
             return
         if sign[:1] in (":", "：") and self._seen_word and not self._seen_switch:

@@ -1,0 +1,1 @@
+"""Forgetting: how well a memory is remembered (`retention`), and what follows from it (`lifecycle`)."""

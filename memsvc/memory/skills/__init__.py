@@ -1,0 +1,1 @@
+"""Procedural memory: skills, the steps to follow."""

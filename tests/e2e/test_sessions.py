@@ -1,0 +1,64 @@
+"""A session survives kill -9 of the real process: every acknowledged turn is there, in order."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from memsvc.v1 import memory_pb2 as pb
+from memsvc.v1 import memory_service_pb2 as mpb
+from memsvc.v1 import session_service_pb2 as spb
+from memsvc.v1 import session_service_pb2_grpc as rpc
+
+LIMIT_S = 60.0
+OWNERS = pb.Owners(user_id="u", session_id="s")
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Path], tuple[subprocess.Popen[str], str]]]:
+    started: list[subprocess.Popen[str]] = []
+
+    def start(data_dir: Path) -> tuple[subprocess.Popen[str], str]:
+        arguments = ["serve", "--data-dir", str(data_dir), "--listen", "127.0.0.1:0", "--log-level", "WARNING"]
+        process = subprocess.Popen([sys.executable, "-m", "memsvc", *arguments], stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        assert process.stdout is not None
+        return process, process.stdout.readline().partition("grpc=")[2].split()[0]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait(LIMIT_S)
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def test_kill_9_loses_no_acknowledged_turn(serve, tmp_path):
+    state = spb.SessionServiceGetStateRequest(owners=OWNERS)
+    count = 0
+    for _ in range(3):
+        process, address = serve(tmp_path / "data")
+        with grpc.insecure_channel(address, [("grpc.enable_http_proxy", 0)]) as channel:
+            stub = rpc.SessionServiceStub(channel)
+            assert stub.Start(spb.SessionServiceStartRequest(owners=OWNERS)).resumed == (count > 0)
+            before = stub.GetState(state)
+            assert before.session.turn_count == count
+            assert [turn.content for turn in before.window] == [f"turn {i}" for i in range(max(0, count - 6), count)]
+            for _ in range(25):
+                turns = [mpb.Message(speaker=mpb.SPEAKER_USER, content=f"turn {count}")]
+                answer = stub.AppendTurns(spb.SessionServiceAppendTurnsRequest(owners=OWNERS, turns=turns))
+                assert answer.first_turn == count + 1
+                count += 1
+            stub.UpdateState(spb.SessionServiceUpdateStateRequest(owners=OWNERS, set_slots={"count": str(count)}))
+            process.send_signal(signal.SIGKILL)
+            process.wait(LIMIT_S)
+    _, address = serve(tmp_path / "data")
+    with grpc.insecure_channel(address, [("grpc.enable_http_proxy", 0)]) as channel:
+        answer = rpc.SessionServiceStub(channel).GetState(state)
+    assert (answer.session.turn_count, dict(answer.state.slots)) == (75, {"count": "75"})
