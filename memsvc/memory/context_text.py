@@ -86,6 +86,7 @@ _CONTROL = re.compile(
     r"|\[\s*/?\s*(?:INST|SYSTEM|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\s*\]",
     re.I,
 )
+_NO_WORD = re.compile(r"[\W_]+")
 _HARMLESS = str.maketrans("<>[]|", "()()/")
 _DROPPED = frozenset(("Cc", "Cf", "Cs", "Co", "Cn"))
 _JOINERS = "\u200c\u200d"  # letters of Persian, Indic scripts and emoji
@@ -95,11 +96,12 @@ def neutral(text: str) -> str:
     """The text as one line of at most LINE_MAX_CHARS characters, without control characters (Unicode Cc, Cf but
     joiners, Cs, Co, Cn), and with the brackets of control tokens and marker look-alikes made round.
     """
-    text = "".join(
-        " " if char.isspace() else char
-        for char in text
-        if char.isspace() or char in _JOINERS or unicodedata.category(char) not in _DROPPED
-    )
+    if not text.isprintable():  # what most lines are
+        text = "".join(
+            " " if char.isspace() else char
+            for char in text
+            if char.isspace() or char in _JOINERS or unicodedata.category(char) not in _DROPPED
+        )
     text = " ".join(text.split())
     plain = unicodedata.normalize("NFKC", text).replace(_JOINERS[0], "").replace(_JOINERS[1], "")
     if _CONTROL.search(plain):  # full-width letters and joiners don't hide a token
@@ -113,7 +115,7 @@ def neutral(text: str) -> str:
 
 def same_key(text: str) -> str:
     """What two lines share when they say the same in the same words."""
-    return "".join(char for char in unicodedata.normalize("NFKC", text).casefold() if char.isalnum())
+    return _NO_WORD.sub("", unicodedata.normalize("NFKC", text).casefold())
 
 
 def number_of(lines: Sequence[Line]) -> dict[int, int]:
