@@ -12,8 +12,6 @@ Rejected: a scan of the store by time (each record that does not fit is read and
 
 from __future__ import annotations
 
-import base64
-import binascii
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -23,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsvc.errors import Cancelled, InvalidArgument, StoreCorrupt
+from memsvc.memory import page_tokens
 from memsvc.memory.drafts import CAUSES_MAX, Draft, check_length, check_memory_id
 from memsvc.memory.facts import same_value
 from memsvc.memory.memories import Memories, WriteResult
@@ -79,13 +78,6 @@ class FoundEvent(msgspec.Struct, frozen=True):
     causes: tuple[Memory, ...]
     consequences: tuple[Memory, ...]
     score: float = 0.0
-
-
-class _Token(msgspec.Struct, array_like=True):
-    kind: str
-    newest_first: bool
-    time_us: int
-    memory_id: str
 
 
 class Events:
@@ -145,7 +137,7 @@ class Events:
         Cancelled.
         """
         _check(query)
-        after = _decode(page_token, newest_first) if page_token else None
+        after = _after(page_token, newest_first)
         with self._transactions.engine.read() as txn:
             streams = [
                 self._matching(txn, namespace, query, after, newest_first, still_wanted) for namespace in namespaces
@@ -153,9 +145,8 @@ class Events:
             found: list[Memory] = []
             for memory in heapq.merge(*streams, key=_place, reverse=newest_first):
                 if len(found) == size:
-                    last = found[-1]
-                    token = _Token("events", newest_first, last.occur_time_us, last.memory_id)
-                    return self._linked(txn, found), base64.urlsafe_b64encode(msgspec.msgpack.encode(token)).decode()
+                    token = page_tokens.encode(_list_of(newest_first), *_place(found[-1]))
+                    return self._linked(txn, found), token
                 found.append(memory)
             return self._linked(txn, found), ""
 
@@ -363,11 +354,12 @@ def _holds(payload: dict[str, Any], field: str, value: Any) -> bool:
     return same_value(found, value)
 
 
-def _decode(text: str, newest_first: bool) -> tuple[int, str]:
-    try:
-        token = msgspec.msgpack.decode(base64.b64decode(text.encode(), altchars=b"-_", validate=True), type=_Token)
-    except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
-        raise InvalidArgument("page_token is not one of this service's", field="page_token") from error
-    if token.kind != "events" or token.newest_first != newest_first:
-        raise InvalidArgument("page_token belongs to another call", field="page_token")
-    return token.time_us, token.memory_id
+def _after(page_token: str, newest_first: bool) -> tuple[int, str] | None:
+    """The place of a token; None for none. The order belongs to the list: another one is another list."""
+    if not page_token:
+        return None
+    return page_tokens.decode(page_token, _list_of(newest_first), tuple[int, str])
+
+
+def _list_of(newest_first: bool) -> str:
+    return "events, newest first" if newest_first else "events"

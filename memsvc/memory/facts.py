@@ -11,8 +11,6 @@ and `path` are two keys to a program; only mentions in text ignore case).
 
 from __future__ import annotations
 
-import base64
-import binascii
 import heapq
 import json
 import unicodedata
@@ -22,6 +20,7 @@ from typing import Any
 import msgspec
 
 from memsvc.errors import EtagMismatch, InvalidArgument, LimitExceeded, NotFound
+from memsvc.memory import page_tokens
 from memsvc.memory.drafts import REASON_MAX_CHARS, SOURCE_MAX_CHARS, check_length
 from memsvc.memory.owners import DEFAULT_TENANT, Owners, check, namespace_for
 from memsvc.memory.policies import Policies
@@ -67,12 +66,6 @@ class Deleted(msgspec.Struct, frozen=True, array_like=True):
     deleted: bool
     namespace: Namespace
     sequence: int
-
-
-class _Token(msgspec.Struct, array_like=True):
-    kind: str
-    key: str
-    scope: int
 
 
 class Facts:
@@ -209,7 +202,7 @@ class Facts:
     ) -> tuple[list[Memory], str]:
         """One page in order of (key, narrowest scope), and the token of the next ("" on the last)."""
         prefix = unicodedata.normalize("NFKC", prefix).lstrip()
-        after = _decode(page_token) if page_token else ("", 0)
+        after = page_tokens.decode(page_token, "facts", tuple[str, int]) if page_token else ("", 0)
         page: list[Memory] = []
         with self._transactions.engine.read() as txn:
             keyed = heapq.merge(*(self._keys(namespace, prefix, after[0]) for namespace in namespaces))
@@ -220,7 +213,8 @@ class Facts:
                 if memory is None or memory.status not in _STANDING:
                     continue
                 if len(page) == size:
-                    return page, _encode(page[-1])
+                    last = page[-1]
+                    return page, page_tokens.encode("facts", last.subject, int(last.namespace.scope))
                 page.append(memory)
         return page, ""
 
@@ -319,18 +313,3 @@ def _check_version(held: Memory | None, if_version: int | None) -> None:
 
 def _narrow_first(namespaces: Sequence[Namespace]) -> list[Namespace]:
     return sorted(namespaces, key=lambda namespace: namespace.scope)
-
-
-def _encode(memory: Memory) -> str:
-    token = _Token("facts", memory.subject, int(memory.namespace.scope))
-    return base64.urlsafe_b64encode(msgspec.msgpack.encode(token)).decode()
-
-
-def _decode(text: str) -> tuple[str, int]:
-    try:
-        token = msgspec.msgpack.decode(base64.b64decode(text.encode(), altchars=b"-_", validate=True), type=_Token)
-    except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
-        raise InvalidArgument("page_token is not one of this service's", field="page_token") from error
-    if token.kind != "facts":
-        raise InvalidArgument("page_token belongs to another call", field="page_token")
-    return token.key, token.scope

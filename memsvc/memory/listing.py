@@ -11,14 +11,11 @@ page that was read already).
 
 from __future__ import annotations
 
-import base64
-import binascii
 import heapq
 from collections.abc import Callable, Sequence
 
-import msgspec
-
 from memsvc.errors import Cancelled, InvalidArgument, NotFound
+from memsvc.memory import page_tokens
 from memsvc.memory.drafts import check_memory_id
 from memsvc.memory.feed import ChangeEvent, change_events
 from memsvc.model import RECALLABLE, Filter, Memory, Namespace, Status, effective_status
@@ -29,12 +26,6 @@ PAGE_SIZE_MAX = 1000
 STOP_CHECK_ROWS = 1024
 
 
-class _Token(msgspec.Struct, array_like=True):
-    kind: str
-    after_id: str
-    version: int
-
-
 def page_size(asked: int) -> int:
     """The page size to use. Raises InvalidArgument for a negative one or one past the limit."""
     if not 0 <= asked <= PAGE_SIZE_MAX:
@@ -42,19 +33,13 @@ def page_size(asked: int) -> int:
     return asked or PAGE_SIZE_DEFAULT
 
 
-def _encode(token: _Token) -> str:
-    return base64.urlsafe_b64encode(msgspec.msgpack.encode(token)).decode()
-
-
-def _decode(text: str, kind: str) -> _Token:
-    try:
-        token = msgspec.msgpack.decode(base64.b64decode(text.encode(), altchars=b"-_", validate=True), type=_Token)
-    except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
-        raise InvalidArgument("page_token is not one of this service's", field="page_token") from error
-    if token.kind != kind:
-        raise InvalidArgument("page_token belongs to another call", field="page_token")
-    check_memory_id(token.after_id, "page_token")
-    return token
+def _after(page_token: str, kind: str) -> tuple[str, int]:
+    """Memory id and version of a token; of none, where a list begins."""
+    if not page_token:
+        return "", 0
+    memory_id, version = page_tokens.decode(page_token, kind, tuple[str, int])
+    check_memory_id(memory_id, "page_token")
+    return memory_id, version
 
 
 def list_memories(
@@ -68,7 +53,7 @@ def list_memories(
     still_wanted: Callable[[], bool] = lambda: True,
 ) -> tuple[list[Memory], str]:
     """One page, newest first by creation, and the token of the next ("" on the last). Raises InvalidArgument."""
-    after_id = _decode(page_token, "list").after_id if page_token else ""
+    after_id, _ = _after(page_token, "list")
     page: list[Memory] = []
     with engine.read() as txn:
         scans = [txn.scan(namespace, after_id=after_id, reverse=True) for namespace in namespaces]
@@ -78,7 +63,7 @@ def list_memories(
             if not _wanted(memory, condition, include_inactive, now_us):
                 continue
             if len(page) == size:
-                return page, _encode(_Token("list", page[-1].memory_id, 0))
+                return page, page_tokens.encode("list", page[-1].memory_id, 0)
             page.append(memory)
     return page, ""
 
@@ -95,7 +80,7 @@ def history(
 ) -> tuple[list[ChangeEvent], str]:
     """One page of a memory's changes, newest first, and the next token. Raises NotFound, InvalidArgument."""
     check_memory_id(memory_id, "memory_id")
-    below = _decode(page_token, "history").version if page_token else 0
+    _, below = _after(page_token, "history")
     with engine.read() as txn:
         for namespace in namespaces:
             versions = [m for m in txn.versions(namespace, memory_id) if not below or m.version < below]
@@ -106,5 +91,5 @@ def history(
             for memory in newest:
                 events += change_events(txn, namespace, txn.changes(namespace, memory.sequence - 1, 1))
             more = newest[-1].version > 1
-            return events, _encode(_Token("history", memory_id, newest[-1].version)) if more else ""
+            return events, page_tokens.encode("history", memory_id, newest[-1].version) if more else ""
     raise NotFound(f"no memory {memory_id} in the namespaces of the given owners", memory_id=memory_id)

@@ -10,7 +10,6 @@ Rejected: a table of conflicts (a second truth that could disagree with the memo
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
@@ -20,6 +19,7 @@ import msgspec
 
 from memsvc.errors import InvalidArgument, NotActive
 from memsvc.memory import drafts as rules
+from memsvc.memory import page_tokens
 from memsvc.memory.owners import Owners
 from memsvc.memory.policies import Policies
 from memsvc.memory.sensitive import apply
@@ -168,7 +168,7 @@ class Settling:
                 for newer in _contested(txn, namespaces[index], before if index == at else ""):
                     if len(found) == size:
                         last = found[-1].newer
-                        return found, _token(namespaces.index(last.namespace), last.memory_id)
+                        return found, page_tokens.encode("conflicts", namespaces.index(last.namespace), last.memory_id)
                     found.append(_conflict(txn, newer))
         return found, ""
 
@@ -249,18 +249,10 @@ def _conflict(txn: ReadTxn, newer: Memory) -> Conflict:
     return Conflict(newer, _older(txn, newer), summary, evidence)
 
 
-def _token(index: int, memory_id: str) -> str:
-    return base64.urlsafe_b64encode(f"{index} {memory_id}".encode()).decode()
-
-
-def _position(token: str, namespaces: int) -> tuple[int, str]:
-    if not token:
+def _position(page_token: str, namespaces: int) -> tuple[int, str]:
+    if not page_token:
         return 0, ""
-    try:
-        index, memory_id = base64.urlsafe_b64decode(token).decode().split(" ")
-        at = int(index)
-    except ValueError as error:
-        raise InvalidArgument("page_token is not one that a page gave", field="page_token") from error
+    at, memory_id = page_tokens.decode(page_token, "conflicts", tuple[int, str])
     if not 0 <= at < namespaces or id_to_bytes(memory_id) is None:
         raise InvalidArgument("page_token is of another request", field="page_token")
     return at, memory_id

@@ -10,14 +10,10 @@ Rejected: offsets (a new session would shift them).
 
 from __future__ import annotations
 
-import base64
-import binascii
 import heapq
 from collections.abc import Iterable
 
-import msgspec
-
-from memsvc.errors import InvalidArgument
+from memsvc.memory import page_tokens
 from memsvc.memory.sessions.session import Session
 
 
@@ -27,17 +23,8 @@ def _place(session: Session) -> tuple[int, str]:
 
 def page(sessions: Iterable[Session], size: int, page_token: str) -> tuple[list[Session], str]:
     """At most `size` sessions behind the token, and the next token ("" on the last page). Raises InvalidArgument."""
-    below = _decoded(page_token) if page_token else None
+    below = page_tokens.decode(page_token, "sessions", tuple[int, str]) if page_token else None
     left = [session for session in sessions if below is None or _place(session) < below]
     newest = heapq.nlargest(size, left, key=_place)
     more = len(left) > len(newest)
-    return newest, base64.urlsafe_b64encode(msgspec.msgpack.encode(_place(newest[-1]))).decode() if more else ""
-
-
-def _decoded(token: str) -> tuple[int, str]:
-    try:
-        raw = base64.b64decode(token.encode(), altchars=b"-_", validate=True)
-        place: tuple[int, str] = msgspec.msgpack.decode(raw, type=tuple[int, str])
-    except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
-        raise InvalidArgument("page_token is not one of this service's", field="page_token") from error
-    return place
+    return newest, page_tokens.encode("sessions", *_place(newest[-1])) if more else ""

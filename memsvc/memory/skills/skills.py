@@ -16,8 +16,6 @@ per run (its history would be runs).
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import Any
@@ -26,6 +24,7 @@ import msgspec
 import numpy as np
 
 from memsvc.errors import DeadlineExceeded, InvalidArgument, NotActive, NotFound
+from memsvc.memory import page_tokens
 from memsvc.memory.drafts import REASON_MAX_CHARS, SUMMARY_MAX_CHARS, Draft, check_length, check_subject
 from memsvc.memory.memories import Memories, WriteResult
 from memsvc.memory.owners import Owners, check, namespace_for
@@ -297,11 +296,11 @@ class Skills:
         self, namespaces: Sequence[Namespace], include_drafts: bool, size: int, page_token: str
     ) -> tuple[list[Skill], str]:
         """One page in order of (name, scope), and the token of the next ("" on the last). Raises InvalidArgument."""
-        after = _decode(page_token) if page_token else ("", 0)
+        after = page_tokens.decode(page_token, "skills", tuple[str, int]) if page_token else ("", 0)
         wanted = _SHOWN if include_drafts else _LIVE
         found = [m for n in namespaces for m in self.all_of(n) if m.status in wanted and _place(m) > after]
         found.sort(key=_place)
-        token = _encode(_place(found[size - 1])) if len(found) > size else ""
+        token = page_tokens.encode("skills", *_place(found[size - 1])) if len(found) > size else ""
         return [self._view(memory) for memory in found[:size]], token
 
     def all_of(self, namespace: Namespace) -> list[Memory]:
@@ -488,18 +487,3 @@ def _absent(name: str) -> NotFound:
 
 def _place(memory: Memory) -> tuple[str, int]:
     return memory.subject, int(memory.namespace.scope)
-
-
-def _encode(place: tuple[str, int]) -> str:
-    return base64.urlsafe_b64encode(msgspec.msgpack.encode(("skills", *place))).decode()
-
-
-def _decode(text: str) -> tuple[str, int]:
-    try:
-        raw = base64.b64decode(text.encode(), altchars=b"-_", validate=True)
-        kind, name, scope = msgspec.msgpack.decode(raw, type=tuple[str, str, int])
-    except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
-        raise InvalidArgument("page_token is not one of this service's", field="page_token") from error
-    if kind != "skills":
-        raise InvalidArgument("page_token belongs to another call", field="page_token")
-    return name, scope
