@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from memsvc.config import Settings, default_model_cache_dir
-from memsvc.errors import ConfigInvalid
 from memsvc.memory import care
 from memsvc.memory.access import AccessBook
 from memsvc.memory.arbiter import Arbiter, calibration_for
@@ -378,8 +377,6 @@ def _chat_judge(settings: Settings) -> MakeJudge | None:
     """The configured endpoint, or None. Raises ConfigInvalid when its settings are not whole."""
     if not settings.chat_url:
         return None
-    if not settings.chat_model:
-        raise ConfigInvalid("chat_url is set, chat_model is not: name the model to ask", setting="chat_model")
     from memsvc.memory.funnel.chat_judge import ChatJudge, ChatSettings, http_library
 
     http_library()  # what is missing is said at the start, not at the first ingest

@@ -1,10 +1,10 @@
 """Which memories were used: noted on a recall's path, written to the store in batches.
 
-Purpose: `used` appends to a queue and returns; a thread empties it every few seconds, and `close` once more. What was
-noted since the last flush is lost by a crash: at most `flush_s` of uses, never a memory. `get` tells what is written,
-so a use shows after at most `flush_s`.
+Purpose: `note` appends to a queue and returns; a thread empties it every few seconds, and `close` once more. What was
+noted since the last flush is lost by a crash: at most `flush_s` of uses, never a memory. A use shows after at most
+`flush_s`.
 
-Threading: `used` from any thread, without a lock (a deque's append is atomic); flushes come one at a time. The queue is
+Threading: `note` from any thread, without a lock (a deque's append is atomic); flushes come one at a time. The queue is
 bounded: when the store can't keep up, further uses are dropped and counted.
 
 Rejected: a counter in the memory (a use would write a version), a write per recall (a commit in front of each answer).
@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -46,28 +46,14 @@ class AccessBook:
 
     # -- noting --------------------------------------------------------------------------------------------------
 
-    def used(self, namespace: Namespace, memory_ids: Sequence[bytes | str], now_us: int) -> None:
-        """Notes that memories (ids as text or 16 bytes) of one namespace were used."""
-        uses: list[Use] = [(namespace, memory_id) for memory_id in memory_ids]  # type: ignore[misc]
-        self.note(uses, now_us)
-
     def note(self, uses: Sequence[Use], now_us: int) -> None:
-        """The same for memories of several namespaces; keeps the sequence, which must not change afterwards."""
+        """Notes that memories (ids as text or 16 bytes) were used; keeps the sequence, which must not change
+        afterwards.
+        """
         if len(self._queue) >= QUEUE_MAX:
             self.dropped_count += 1
         elif uses:
             self._queue.append((uses, now_us))
-
-    # -- reading -------------------------------------------------------------------------------------------------
-
-    def get(self, namespace: Namespace, memory_id: str) -> Access:
-        """What is written of a memory's uses."""
-        return self.get_many([(namespace, memory_id)])[0]
-
-    def get_many(self, keys: Iterable[tuple[Namespace, str]]) -> list[Access]:
-        """The same for many memories, in order."""
-        with self._engine.read() as txn:
-            return [read_access(txn, namespace, memory_id) for namespace, memory_id in keys]
 
     # -- writing -------------------------------------------------------------------------------------------------
 

@@ -22,10 +22,11 @@ from enum import IntEnum
 
 import msgspec
 
+from memsvc.memory.one_line import shortened
+
 OPEN_MARKER = '<memory source="memsvc">'
 CLOSE_MARKER = "</memory>"
 LINE_MAX_CHARS = 280
-ELLIPSIS = "…"
 
 
 class Section(IntEnum):
@@ -110,7 +111,7 @@ def neutral(text: str) -> str:
     while before != text:  # taking one token apart may put another together
         before = text
         text = _CONTROL.sub(lambda match: match.group().translate(_HARMLESS), text)
-    return text if len(text) <= LINE_MAX_CHARS else text[: LINE_MAX_CHARS - 1].rstrip() + ELLIPSIS
+    return shortened(text, LINE_MAX_CHARS)
 
 
 def same_key(text: str) -> str:

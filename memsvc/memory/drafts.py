@@ -75,8 +75,7 @@ def check_draft(draft: Draft, content_max_bytes: int, path: str) -> None:
     check_subject(draft.subject, f"{path}.subject")
     check_tags(draft.tags, f"{path}.tags")
     check_metadata(draft.metadata, f"{path}.metadata")
-    for name in ("tool", "session_id", "message_id"):
-        check_length(getattr(draft.source, name), SOURCE_MAX_CHARS, f"{path}.source.{name}")
+    check_source(draft.source, f"{path}.source")
     for name in ("importance", "confidence"):
         check_unit(getattr(draft, name), f"{path}.{name}")
     check_time(draft.occur_time_us, f"{path}.occur_time")
@@ -141,18 +140,26 @@ def check_labels(labels: tuple[str, ...], limit: int, field: str) -> None:
 
 def check_metadata(metadata: dict[str, Any], field: str) -> None:
     """At most METADATA_MAX_BYTES as JSON, with finite numbers only."""
-    if not metadata:
-        return
+    if metadata:
+        check_json(metadata, METADATA_MAX_BYTES, field)
+
+
+def check_json(value: Any, limit_bytes: int, field: str) -> None:
+    """At most `limit_bytes` as JSON, with finite numbers only."""
     try:
-        size = len(json.dumps(metadata, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass"))
+        size = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass"))
     except ValueError as error:
         raise InvalidArgument(f"{field} holds a number that JSON can't: use finite ones", field=field) from error
-    if size > METADATA_MAX_BYTES:
+    if size > limit_bytes:
         raise LimitExceeded(
-            f"{field} has {size} bytes as JSON, the limit is {METADATA_MAX_BYTES}",
-            field=field,
-            limit=str(METADATA_MAX_BYTES),
+            f"{field} has {size} bytes as JSON, the limit is {limit_bytes}", field=field, limit=str(limit_bytes)
         )
+
+
+def check_source(source: Source, field: str) -> None:
+    """Each text of at most SOURCE_MAX_CHARS characters."""
+    for name in Source.__struct_fields__:
+        check_length(getattr(source, name), SOURCE_MAX_CHARS, f"{field}.{name}")
 
 
 def check_length(text: str, limit: int, field: str) -> None:

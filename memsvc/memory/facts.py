@@ -19,11 +19,12 @@ from typing import Any
 
 import msgspec
 
-from memsvc.errors import EtagMismatch, InvalidArgument, LimitExceeded, NotFound
+from memsvc.errors import EtagMismatch, InvalidArgument, NotFound
 from memsvc.memory import page_tokens
-from memsvc.memory.drafts import REASON_MAX_CHARS, SOURCE_MAX_CHARS, check_length
-from memsvc.memory.owners import DEFAULT_TENANT, Owners, check, namespace_for
+from memsvc.memory.drafts import REASON_MAX_CHARS, check_json, check_length, check_source
+from memsvc.memory.owners import DEFAULT_TENANT, Owners, check, namespace_for, narrowest_first
 from memsvc.memory.policies import Policies
+from memsvc.memory.recall import QUERY_MAX_CHARS
 from memsvc.memory.sensitive import apply
 from memsvc.memory.transactions import Committed, Mutation, Transactions
 from memsvc.model import (
@@ -49,7 +50,6 @@ VALUE_MAX_BYTES = 16_384
 KEYS_MAX = 1000
 HISTORY_MAX = 1000
 MATCHES_MAX = 100
-MATCH_MAX_CHARS = 8192
 _STANDING = (*RECALLABLE, Status.ARCHIVED)  # an archived fact is out of recalls; its key still has its value
 
 
@@ -96,8 +96,7 @@ class Facts:
         """
         check(owners)
         check_length(reason, REASON_MAX_CHARS, "reason")
-        for name in ("tool", "session_id", "message_id"):
-            check_length(getattr(source, name), SOURCE_MAX_CHARS, f"source.{name}")
+        check_source(source, "source")
         namespace = namespace_for(owners, scope)
         clean = self._clean(owners, fact)
 
@@ -117,7 +116,7 @@ class Facts:
     def _clean(self, owners: Owners, fact: Fact) -> Fact:
         """The fact with its key normalised, as the tenant's policy lets it in. The key says what the value is."""
         key = normal_key(fact.key)
-        check_value(fact.value)
+        check_json(fact.value, VALUE_MAX_BYTES, "value")
         policy = self._policies.of(owners.tenant or DEFAULT_TENANT)
         ((key, value),) = apply({key: fact.value}, policy, "fact").items()
         return Fact(key, value)
@@ -186,7 +185,7 @@ class Facts:
             raise InvalidArgument(f"keys has {len(keys)} entries; send 1 to {KEYS_MAX}", field="keys")
         wanted = list(dict.fromkeys(normal_key(key, "keys") for key in keys))
         with self._transactions.engine.read() as txn:
-            held = (_held(txn, namespace, key) for key in wanted for namespace in _narrow_first(namespaces))
+            held = (_held(txn, namespace, key) for key in wanted for namespace in narrowest_first(namespaces))
             return [memory for memory in held if memory is not None and memory.status in _STANDING]
 
     def history(self, namespace: Namespace, key: str) -> list[Memory]:
@@ -228,7 +227,7 @@ class Facts:
         """The facts that a text mentions by key or value, by first mention, at most MATCHES_MAX; see
         `retrieval.mentions` for what a mention is.
         """
-        check_length(text, MATCH_MAX_CHARS, "query")
+        check_length(text, QUERY_MAX_CHARS, "query")
         places: dict[tuple[Namespace, str], tuple[int, int]] = {}
         for namespace in namespaces:
             segment = self._segments.get(namespace)
@@ -266,18 +265,6 @@ def normal_key(key: str, field: str = "key") -> str:
     return key
 
 
-def check_value(value: Any) -> None:
-    """Raises InvalidArgument for numbers that JSON can't hold, LimitExceeded for more than VALUE_MAX_BYTES as JSON."""
-    try:
-        size = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass"))
-    except ValueError as error:
-        raise InvalidArgument("value holds a number that JSON can't: use finite ones", field="value") from error
-    if size > VALUE_MAX_BYTES:
-        raise LimitExceeded(
-            f"value has {size} bytes as JSON, the limit is {VALUE_MAX_BYTES}", field="value", limit=str(VALUE_MAX_BYTES)
-        )
-
-
 def value_text(value: Any) -> str:
     """The value as a fact's content shows it: JSON, texts without quotes."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -309,7 +296,3 @@ def _check_version(held: Memory | None, if_version: int | None) -> None:
     if if_version is not None and if_version != present:
         state = f"has version {present} now" if present else "is not there now"
         raise EtagMismatch(f"the key {state}, if_version is {if_version}; read it again", version=str(present))
-
-
-def _narrow_first(namespaces: Sequence[Namespace]) -> list[Namespace]:
-    return sorted(namespaces, key=lambda namespace: namespace.scope)

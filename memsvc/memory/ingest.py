@@ -36,8 +36,8 @@ from memsvc.memory.funnel import (
     Verdict,
     load_weights,
 )
-from memsvc.memory.funnel.chat_judge import FALLBACK
 from memsvc.memory.funnel.evaluator import CueModel
+from memsvc.memory.funnel.values import FALLBACK
 from memsvc.memory.memories import Memories, WriteResult
 from memsvc.memory.owners import DEFAULT_TENANT, Owners, check, namespace_for
 from memsvc.memory.policies import Policies

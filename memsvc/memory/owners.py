@@ -10,6 +10,7 @@ ids as owners (two users' tools both call their session "1").
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from urllib.parse import quote
 
 import msgspec
@@ -99,3 +100,8 @@ def namespaces_for(owners: Owners, scopes: tuple[Scope, ...]) -> list[Namespace]
             field="owners",
         )
     return [namespace_for(owners, scope) for scope in (*given, Scope.GLOBAL)]
+
+
+def narrowest_first(namespaces: Iterable[Namespace]) -> list[Namespace]:
+    """In order of scope: SESSION, AGENT, USER, PROJECT, GLOBAL."""
+    return sorted(namespaces, key=lambda namespace: namespace.scope)

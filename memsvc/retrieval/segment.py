@@ -37,8 +37,7 @@ from memsvc.model import (
 from memsvc.retrieval import kernels
 from memsvc.retrieval.lexical import Analysis, name_terms
 from memsvc.retrieval.mentions import Mentions
-from memsvc.retrieval.texts import analysis_of
-from memsvc.retrieval.texts import indexed_text as indexed_text
+from memsvc.retrieval.texts import analysis_of, indexed_text
 from memsvc.retrieval.vector import VectorIndex
 
 OPEN_SEQ = 2**62  # end_seq of a version that still stands

@@ -95,3 +95,15 @@ def left_s(context: grpc.ServicerContext, limit_s: float) -> float:
     """Seconds that the call may take: the limit, or what the caller's deadline leaves."""
     remaining = context.time_remaining()
     return limit_s if remaining is None else min(limit_s, remaining)
+
+
+def budget_s(context: grpc.ServicerContext, holder: Any, path: str, default_s: float) -> float:
+    """Seconds that a recall may take: `holder.latency_budget`, or the default where that is not set, or what the
+    caller's deadline leaves. Raises InvalidArgument naming the field `path` for a budget that is not positive.
+    """
+    if not holder.HasField("latency_budget"):
+        return left_s(context, default_s)
+    asked_s = holder.latency_budget.seconds + holder.latency_budget.nanos / 1e9
+    if asked_s <= 0:
+        raise InvalidArgument(f"{path} must be positive", field=path)
+    return left_s(context, asked_s)

@@ -23,8 +23,8 @@ from memsvc.memory.context import (
 from memsvc.memory.context_text import Format, Order, Section
 from memsvc.memory.owners import check, namespace_for, namespaces_for
 from memsvc.model import NO_FILTER, Scope
-from memsvc.service import convert, convert_sessions
-from memsvc.service.calls import answers, left_s
+from memsvc.service import convert
+from memsvc.service.calls import answers, budget_s
 from memsvc.v1 import context_pb2 as cpb
 from memsvc.v1 import context_service_pb2 as csb
 from memsvc.v1 import context_service_pb2_grpc as rpc
@@ -70,13 +70,11 @@ class AssembleCalls(session_rpc.SessionServiceServicer):
 
 
 def context_request(
-    owner_ids: pb.Owners, query: str, options: cpb.ContextOptions, budget_s: float, context: grpc.ServicerContext
+    owner_ids: pb.Owners, query: str, options: cpb.ContextOptions, default_s: float, context: grpc.ServicerContext
 ) -> ContextRequest:
     """What to assemble. Raises InvalidArgument and LimitExceeded naming the field."""
     owners = convert.owners(owner_ids)
     check(owners)
-    if options.HasField("latency_budget"):
-        budget_s = convert_sessions.duration_us(options.latency_budget, "options.latency_budget") / 1e6
     return ContextRequest(
         namespaces=namespaces_for(owners, convert.enums(Scope, options.scopes, "options.scopes")),
         query=query,
@@ -89,7 +87,7 @@ def context_request(
         max_memories=options.max_memories or MEMORIES_DEFAULT,
         condition=convert.condition(options.filter) if options.HasField("filter") else NO_FILTER,
         min_score=options.min_score if options.HasField("min_score") else float("-inf"),
-        budget_s=left_s(context, budget_s),
+        budget_s=budget_s(context, options, "options.latency_budget", default_s),
     )
 
 

@@ -173,9 +173,7 @@ def draft(message: spb.MemoryDraft, path: str) -> Draft:
         subject=message.subject,
         tags=tuple(message.tags),
         metadata=metadata(message.metadata) if message.HasField("metadata") else {},
-        source=Source(message.source.tool, message.source.session_id, message.source.message_id)
-        if message.HasField("source")
-        else Source(),
+        source=source(message.source),
         importance=message.importance if message.HasField("importance") else None,
         confidence=message.confidence if message.HasField("confidence") else None,
         occur_time_us=time_us(message.occur_time, f"{path}.occur_time") if message.HasField("occur_time") else None,
@@ -183,6 +181,11 @@ def draft(message: spb.MemoryDraft, path: str) -> Draft:
         supersedes=tuple(message.supersedes),
         event=event(message.event) if message.HasField("event") else None,
     )
+
+
+def source(message: pb.Source) -> Source:
+    """Where a memory came from; one that is not set is empty."""
+    return Source(message.tool, message.session_id, message.message_id)
 
 
 def event(message: pb.EventDetail) -> Event:

@@ -18,7 +18,7 @@ from memsvc.model import NEVER_US
 from memsvc.service import convert
 from memsvc.v1 import memory_service_pb2 as spb
 
-_SPEAKERS = {
+SPEAKERS = {
     spb.SPEAKER_USER: "user",
     spb.SPEAKER_AGENT: "agent",
     spb.SPEAKER_TOOL: "tool",
@@ -28,10 +28,10 @@ _SPEAKERS = {
 
 def said(message: spb.Message, path: str, now_us: int) -> Message:
     """A message of a conversation. Raises InvalidArgument naming the field below `path`."""
-    if message.speaker not in _SPEAKERS:
+    if message.speaker not in SPEAKERS:
         raise InvalidArgument(f"{path}.speaker must be USER, AGENT, TOOL or SYSTEM", field=f"{path}.speaker")
     return Message(
-        _SPEAKERS[message.speaker],
+        SPEAKERS[message.speaker],
         message.content,
         convert.time_us(message.time, f"{path}.time") if message.HasField("time") else now_us,
         tuple({"name": call.name, "arguments": call.arguments} for call in message.tool_calls),

@@ -18,15 +18,11 @@ from memsvc.memory.funnel import Message
 from memsvc.memory.sessions.session import Session
 from memsvc.memory.sessions.state import SessionState, StateChange
 from memsvc.service import convert
+from memsvc.service.convert_learning import SPEAKERS
 from memsvc.v1 import memory_service_pb2 as mpb
 from memsvc.v1 import session_service_pb2 as spb
 
-_SPEAKERS = {
-    "user": mpb.SPEAKER_USER,
-    "agent": mpb.SPEAKER_AGENT,
-    "tool": mpb.SPEAKER_TOOL,
-    "system": mpb.SPEAKER_SYSTEM,
-}
+_SPEAKERS = {name: value for value, name in SPEAKERS.items()}
 
 
 def duration_us(message: duration_pb2.Duration, field: str) -> int:

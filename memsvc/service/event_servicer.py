@@ -17,11 +17,10 @@ from memsvc.errors import InvalidArgument
 from memsvc.memory.drafts import Draft
 from memsvc.memory.events import EventQuery, Events, FoundEvent
 from memsvc.memory.listing import PAGE_SIZE_DEFAULT, page_size
-from memsvc.memory.owners import check, namespaces_for
 from memsvc.memory.recall import TOP_K_MAX
-from memsvc.model import Scope, Source
+from memsvc.model import Scope
 from memsvc.service import convert
-from memsvc.service.calls import answers, left_s, mutation, still_wanted
+from memsvc.service.calls import answers, left_s, mutation, named, still_wanted
 from memsvc.service.convert_facts import value
 from memsvc.v1 import event_service_pb2 as epb
 from memsvc.v1 import event_service_pb2_grpc as rpc
@@ -47,7 +46,7 @@ class EventServicer(rpc.EventServiceServicer):
             content=request.summary,
             scope=convert.optional_enum(Scope, request.scope, "scope"),
             tags=tuple(request.tags),
-            source=Source(request.source.tool, request.source.session_id, request.source.message_id),
+            source=convert.source(request.source),
             importance=request.importance if request.HasField("importance") else None,
             occur_time_us=convert.time_us(request.occur_time, "occur_time") if request.HasField("occur_time") else None,
             event=convert.event(request.event),
@@ -61,9 +60,7 @@ class EventServicer(rpc.EventServiceServicer):
         self, request: epb.EventServiceQueryRequest, context: grpc.ServicerContext
     ) -> epb.EventServiceQueryResponse:
         """Finds events by conditions, or by a question."""
-        owner_ids = convert.owners(request.owners)
-        check(owner_ids)
-        namespaces = namespaces_for(owner_ids, convert.enums(Scope, request.scopes, "scopes"))
+        namespaces = named(request)
         query = EventQuery(
             occur_time=convert.span(request, "occur_time", "occur_time"),
             event_types=tuple(request.event_types),

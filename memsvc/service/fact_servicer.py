@@ -15,10 +15,10 @@ import grpc
 
 from memsvc.memory.facts import Facts
 from memsvc.memory.listing import page_size
-from memsvc.memory.owners import check, namespace_for, namespaces_for
-from memsvc.model import Fact, Namespace, Scope, Source
+from memsvc.memory.owners import check, namespace_for
+from memsvc.model import Fact, Scope
 from memsvc.service import convert
-from memsvc.service.calls import answers, mutation
+from memsvc.service.calls import answers, mutation, named
 from memsvc.service.convert_facts import fact_message, value
 from memsvc.v1 import fact_service_pb2 as fpb
 from memsvc.v1 import fact_service_pb2_grpc as rpc
@@ -38,7 +38,7 @@ class FactServicer(rpc.FactServiceServicer):
             convert.optional_enum(Scope, request.scope, "scope"),
             Fact(request.key, value(request.value, "value")),
             _if_version(request),
-            Source(request.source.tool, request.source.session_id, request.source.message_id),
+            convert.source(request.source),
             request.reason,
             mutation(request),
         )
@@ -48,14 +48,14 @@ class FactServicer(rpc.FactServiceServicer):
     @answers
     def Get(self, request: fpb.FactServiceGetRequest, context: grpc.ServicerContext) -> fpb.FactServiceGetResponse:
         """Reads keys."""
-        memories = self._facts.get(_named(request), list(request.keys))
+        memories = self._facts.get(named(request), list(request.keys))
         return fpb.FactServiceGetResponse(facts=[fact_message(memory) for memory in memories])
 
     @answers
     def List(self, request: fpb.FactServiceListRequest, context: grpc.ServicerContext) -> fpb.FactServiceListResponse:
         """Lists facts in order of their keys."""
         size = page_size(request.page_size)
-        page, token = self._facts.list_page(_named(request), request.key_prefix, size, request.page_token)
+        page, token = self._facts.list_page(named(request), request.key_prefix, size, request.page_token)
         return fpb.FactServiceListResponse(facts=[fact_message(memory) for memory in page], next_page_token=token)
 
     @answers
@@ -89,15 +89,9 @@ class FactServicer(rpc.FactServiceServicer):
         self, request: fpb.FactServiceMatchRequest, context: grpc.ServicerContext
     ) -> fpb.FactServiceMatchResponse:
         """The facts that a text mentions."""
-        memories = self._facts.match(_named(request), request.query)
+        memories = self._facts.match(named(request), request.query)
         return fpb.FactServiceMatchResponse(facts=[fact_message(memory) for memory in memories])
 
 
 def _if_version(request: Any) -> int | None:
     return request.if_version if request.HasField("if_version") else None
-
-
-def _named(request: Any) -> list[Namespace]:
-    owner_ids = convert.owners(request.owners)
-    check(owner_ids)
-    return namespaces_for(owner_ids, convert.enums(Scope, request.scopes, "scopes"))

@@ -19,32 +19,24 @@ from memsvc.memory.listing import page_size
 from memsvc.memory.settling import Settling
 from memsvc.model import Scope
 from memsvc.service import convert, convert_learning
-from memsvc.service.calls import answers, still_wanted
+from memsvc.service.calls import answers, named, reached, still_wanted
 from memsvc.v1 import memory_service_pb2 as spb
 from memsvc.v1 import memory_service_pb2_grpc as rpc
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from memsvc.memory.owners import Owners
     from memsvc.memory.transactions import Mutation
-    from memsvc.model import Namespace
 
 
 class LearningCalls(rpc.MemoryServiceServicer):
-    """See the module; `MemoryServicer` sets the attributes and has the three helpers."""
+    """See the module; `MemoryServicer` sets the attributes and has the helper."""
 
     _ingestor: Ingestor
     _settling: Settling
     _clock_us: Callable[[], int]
 
     def _mutation(self, request: Any) -> Mutation:
-        raise NotImplementedError
-
-    def _reached(self, request: Any) -> tuple[Owners, list[Namespace]]:
-        raise NotImplementedError
-
-    def _named(self, request: Any) -> list[Namespace]:
         raise NotImplementedError
 
     @answers
@@ -67,7 +59,7 @@ class LearningCalls(rpc.MemoryServiceServicer):
     def Review(self, request: spb.ReviewRequest, context: grpc.ServicerContext) -> spb.ReviewResponse:
         """Carries out a person's decisions."""
         decisions = [convert_learning.decision(d, f"decisions[{i}]") for i, d in enumerate(request.decisions)]
-        owner_ids, namespaces = self._reached(request)
+        owner_ids, namespaces = reached(request)
         memories = self._settling.review(namespaces, owner_ids, decisions, self._mutation(request))
         now_us = self._clock_us()
         return spb.ReviewResponse(memories=[convert.memory_message(memory, now_us) for memory in memories])
@@ -78,7 +70,7 @@ class LearningCalls(rpc.MemoryServiceServicer):
     ) -> spb.ListConflictsResponse:
         """Lists what waits for a person."""
         size = page_size(request.page_size)
-        conflicts, token = self._settling.conflicts(self._named(request), size, request.page_token)
+        conflicts, token = self._settling.conflicts(named(request), size, request.page_token)
         now_us = self._clock_us()
         return spb.ListConflictsResponse(
             conflicts=[convert_learning.conflict_message(one, now_us) for one in conflicts], next_page_token=token
@@ -92,7 +84,7 @@ class LearningCalls(rpc.MemoryServiceServicer):
         rules.check_memory_id(request.memory_id, "memory_id")
         rules.check_length(request.reason, rules.REASON_MAX_CHARS, "reason")
         resolution = convert_learning.resolution(request.resolution)
-        owner_ids, namespaces = self._reached(request)
+        owner_ids, namespaces = reached(request)
         memories = self._settling.resolve(
             namespaces, owner_ids, request.memory_id, resolution, request.reason, self._mutation(request)
         )

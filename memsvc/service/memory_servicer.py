@@ -23,13 +23,13 @@ from memsvc.memory.forgetting import Forgetting
 from memsvc.memory.ingest import Ingestor
 from memsvc.memory.listing import page_size
 from memsvc.memory.memories import Memories, Patch
-from memsvc.memory.owners import Owners, check, namespaces_for
+from memsvc.memory.owners import check, namespaces_for
 from memsvc.memory.recall import TOP_K_DEFAULT, Recaller, RecallRequest, Weights
 from memsvc.memory.settling import Settling
 from memsvc.memory.transactions import Mutation
-from memsvc.model import NEVER_US, NO_FILTER, Memory, MemoryType, Namespace, Scope
+from memsvc.model import NEVER_US, NO_FILTER, Memory, MemoryType, Scope
 from memsvc.service import convert, status
-from memsvc.service.calls import answers, left_s, mutation, named, reached, still_wanted
+from memsvc.service.calls import answers, budget_s, mutation, named, reached, still_wanted
 from memsvc.service.learning_servicer import LearningCalls
 from memsvc.v1 import memory_service_pb2 as spb
 
@@ -109,7 +109,7 @@ class MemoryServicer(LearningCalls):
         """Writes a new version with the fields of the mask."""
         rules.check_memory_id(request.memory_id, "memory_id")
         rules.check_length(request.reason, rules.REASON_MAX_CHARS, "reason")
-        owner_ids, namespaces = self._reached(request)
+        owner_ids, namespaces = reached(request)
         memory = self._memories.update(
             namespaces,
             owner_ids,
@@ -217,7 +217,7 @@ class MemoryServicer(LearningCalls):
             raise InvalidArgument("etag goes with exactly one id", field="etag")
         for memory_id in request.memory_ids:
             rules.check_memory_id(memory_id, "memory_ids")
-        owner_ids, namespaces = self._reached(request)
+        owner_ids, namespaces = reached(request)
         return self._forgetting.forget(
             namespaces, owner_ids, list(request.memory_ids), request.etag, request.reason, self._mutation(request)
         )
@@ -242,25 +242,12 @@ class MemoryServicer(LearningCalls):
 
     # -- reads ---------------------------------------------------------------------------------------------------
 
-    def _reached(self, request: Any) -> tuple[Owners, list[Namespace]]:
-        """See `calls.reached`."""
-        return reached(request)
-
-    def _named(self, request: Any) -> list[Namespace]:
-        """See `calls.named`."""
-        return named(request)
-
     @answers
     def Recall(self, request: spb.RecallRequest, context: grpc.ServicerContext) -> spb.RecallResponse:
         """Finds what matters for a query."""
-        budget_s = self._latency_budget_s
-        if request.HasField("latency_budget"):
-            budget_s = request.latency_budget.seconds + request.latency_budget.nanos / 1e9
-            if budget_s <= 0:
-                raise InvalidArgument("latency_budget must be positive", field="latency_budget")
         answer = self._recaller.recall(
             RecallRequest(
-                namespaces=self._named(request),
+                namespaces=named(request),
                 query=request.query,
                 top_k=request.top_k or TOP_K_DEFAULT,
                 condition=convert.condition(request.filter) if request.HasField("filter") else NO_FILTER,
@@ -270,7 +257,7 @@ class MemoryServicer(LearningCalls):
                 min_sequences={
                     convert.namespace(m.namespace, "min_sequences.namespace"): m.sequence for m in request.min_sequences
                 },
-                budget_s=left_s(context, budget_s),
+                budget_s=budget_s(context, request, "latency_budget", self._latency_budget_s),
                 session_id=request.owners.session_id,
                 min_score=request.min_score if request.HasField("min_score") else float("-inf"),
             )
@@ -283,7 +270,7 @@ class MemoryServicer(LearningCalls):
         rules.check_memory_id(request.memory_id, "memory_id")
         if request.version < 0:
             raise InvalidArgument("version counts from 1", field="version")
-        _, namespaces = self._reached(request)
+        _, namespaces = reached(request)
         memory = self._memories.get(namespaces, request.memory_id, request.version)
         now_us = self._clock_us()
         ((memory, retention),) = self._remembered([memory], now_us)
@@ -294,7 +281,7 @@ class MemoryServicer(LearningCalls):
         """Lists memories."""
         now_us = self._clock_us()
         page, token = self._memories.list_page(
-            self._named(request),
+            named(request),
             convert.condition(request.filter),
             request.include_inactive,
             page_size(request.page_size),
@@ -309,7 +296,7 @@ class MemoryServicer(LearningCalls):
     @answers
     def History(self, request: spb.HistoryRequest, context: grpc.ServicerContext) -> spb.HistoryResponse:
         """All versions of one memory."""
-        _, namespaces = self._reached(request)
+        _, namespaces = reached(request)
         size = page_size(request.page_size)
         events, token = self._memories.history(namespaces, request.memory_id, size, request.page_token)
         now_us = self._clock_us()
@@ -330,7 +317,7 @@ class MemoryServicer(LearningCalls):
     def _watch(self, request: spb.WatchRequest, context: grpc.ServicerContext) -> Iterator[spb.WatchResponse]:
         if not 0 <= request.recent_count <= RECENT_MAX:
             raise InvalidArgument(f"recent_count must be from 0 to {RECENT_MAX}", field="recent_count")
-        namespaces = self._named(request)
+        namespaces = named(request)
         after = {convert.namespace(a.namespace, "after.namespace"): a.sequence for a in request.after}
         for name in after:
             if name not in namespaces:

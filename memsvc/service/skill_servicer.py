@@ -12,12 +12,12 @@ from __future__ import annotations
 import grpc
 
 from memsvc.errors import InvalidArgument
-from memsvc.memory.drafts import SOURCE_MAX_CHARS, check_length
+from memsvc.memory.drafts import check_length, check_source
 from memsvc.memory.listing import page_size
 from memsvc.memory.recall import QUERY_MAX_CHARS
 from memsvc.memory.skills.patterns import Proposals
 from memsvc.memory.skills.skills import Match, RunOutcome, Skill, Skills
-from memsvc.model import Scope, Source
+from memsvc.model import Scope
 from memsvc.service import convert
 from memsvc.service.calls import LOCAL_ACTOR, answers, left_s, mutation, named
 from memsvc.v1 import skill_service_pb2 as spb
@@ -98,9 +98,8 @@ class SkillServicer(rpc.SkillServiceServicer):
         """Records how a run went."""
         if request.outcome not in _OUTCOMES:
             raise InvalidArgument("outcome must be SUCCESS or FAILURE", field="outcome")
-        source = Source(request.source.tool, request.source.session_id, request.source.message_id)
-        for name in Source.__struct_fields__:
-            check_length(getattr(source, name), SOURCE_MAX_CHARS, f"source.{name}")
+        source = convert.source(request.source)
+        check_source(source, "source")
         result = self._skills.record_run(
             convert.owners(request.owners),
             named(request),

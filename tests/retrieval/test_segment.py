@@ -26,7 +26,8 @@ from memsvc.model import (
 from memsvc.retrieval import kernels
 from memsvc.retrieval.lexical import analyze
 from memsvc.retrieval.searcher import SearchQuery, Weights, search
-from memsvc.retrieval.segment import NO_ROW, OPEN_SEQ, Segment, View, indexed_text
+from memsvc.retrieval.segment import NO_ROW, OPEN_SEQ, Segment, View
+from memsvc.retrieval.texts import indexed_text
 
 DIM = 8
 NS = Namespace("acme", Scope.USER, "alice")

@@ -11,7 +11,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from memsvc import app
 from memsvc.app import Service
 from memsvc.config import Settings
-from memsvc.model import Access, Namespace, Scope
+from memsvc.memory.access import read_access
+from memsvc.model import Namespace, Scope
 from memsvc.v1 import admin_service_pb2 as apb
 from memsvc.v1 import admin_service_pb2_grpc as admin_rpc
 from memsvc.v1 import memory_pb2 as pb
@@ -151,9 +152,11 @@ def test_what_is_long_and_often_used_is_proposed_once(old, clock):
     namespace = Namespace("default", Scope.USER, "u1")
     for day in range(12):
         clock.ahead_us = (3 * day + 1) * DAY_US
-        service.access.used(namespace, [made.memory_id], app.now_us())
+        service.access.note([(namespace, made.memory_id)], app.now_us())
     service.access.flush()
-    assert isinstance(service.access.get(namespace, made.memory_id), Access)
+    with service.engine.read() as txn:
+        access = read_access(txn, namespace, made.memory_id)
+    assert (access.count, access.day_count) == (12, 12)
     assert admin.RunLifecycle(apb.RunLifecycleRequest()).counts.proposed_count == 1
     proposals = [m for m in service.permanent.listed([namespace], include_proposals=True) if m.status == 7]
     assert [(m.content, m.proposed_from) for m in proposals] == [("Always answer in Chinese", made.memory_id)]

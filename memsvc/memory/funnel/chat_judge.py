@@ -32,11 +32,10 @@ from memsvc.memory.funnel import dates
 from memsvc.memory.funnel.cues import cues_of
 from memsvc.memory.funnel.grounding import is_grounded
 from memsvc.memory.funnel.kinds import confidence_of, importance_of, is_dated, layer_of, subject_of, type_of
-from memsvc.memory.funnel.values import Candidate, Judge, Judgement, Unclear
+from memsvc.memory.funnel.values import FALLBACK, Candidate, Judge, Judgement, Unclear
 from memsvc.model import Layer, MemoryType
 
 LOG = logging.getLogger("memsvc.funnel")
-FALLBACK = "local-fallback"
 STATEMENT_MIN_CHARS = 2
 STATEMENT_MAX_CHARS = 500
 STATEMENTS_MAX = 4

@@ -25,6 +25,8 @@ Embed = Callable[[list[str]], NDArray[np.float32]]
 
 SPEAKERS = ("user", "agent", "tool", "system")
 
+FALLBACK = "local-fallback"  # the judge of what the configured endpoint failed to judge
+
 
 class Decision(IntEnum):
     """What becomes of a message."""

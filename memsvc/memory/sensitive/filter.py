@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -65,6 +66,15 @@ class Policy(msgspec.Struct, frozen=True):
     def action(self, kind: Kind) -> Action:
         """What is done with secrets of the kind."""
         return next((action for named, action in self.actions if named == kind), Action.REJECT)
+
+    def refusing_by(self, action: Action) -> Policy:
+        """The policy with one action for all kinds that it does not allow."""
+        return _refusing(self, action)
+
+
+@lru_cache(1024)
+def _refusing(policy: Policy, action: Action) -> Policy:
+    return Policy(tuple((kind, Action.ALLOW if policy.action(kind) == Action.ALLOW else action) for kind in Kind))
 
 
 def _pairs_of(value: str | bytes | Mapping[str, Any]) -> list[tuple[Any, Any]]:

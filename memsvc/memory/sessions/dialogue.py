@@ -30,6 +30,7 @@ from memsvc.memory.funnel import Message
 from memsvc.memory.funnel.cues import HAN, Cue
 from memsvc.memory.funnel.rules import strip_blocks
 from memsvc.memory.funnel.segments import split_sentences
+from memsvc.memory.one_line import shortened
 from memsvc.memory.sessions import dialogue_cues as cues
 from memsvc.memory.sessions.state import (
     CONSTRAINTS_MAX,
@@ -39,7 +40,6 @@ from memsvc.memory.sessions.state import (
     PENDING_MAX,
     SessionState,
     added,
-    shortened,
     with_slots,
 )
 from memsvc.retrieval.lexical import analyze

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from memsvc.memory.drafts import SUMMARY_MAX_CHARS, TAG_MAX_CHARS, Draft
+from memsvc.memory.one_line import shortened
 from memsvc.memory.owners import Owners
 from memsvc.model import Event, Scope, Source
 
@@ -51,7 +52,7 @@ def episode(sitting: Sitting, admitted: Callable[[str], str]) -> Draft:
     """The event as a draft. `admitted(text)` is the text as the policy lets it in, or empty."""
 
     def clean(texts: Sequence[str], limit: int) -> list[str]:
-        return [_cut(text, limit) for text in (admitted(_one_line(text)) for text in texts) if text]
+        return [shortened(text, limit) for text in (admitted(_one_line(text)) for text in texts) if text]
 
     goal = "".join(clean([sitting.goal], GOAL_MAX_CHARS))
     finished = clean(sitting.finished[-ITEMS_MAX:], ITEM_MAX_CHARS)
@@ -85,7 +86,7 @@ def _line(sitting: Sitting, who: Sequence[str], goal: str, finished: Sequence[st
     words = ("完成：", "待办：", "；", "；") if chinese else ("done: ", "open: ", "; ", ", ")
     done_word, open_word, between, comma = words
     day = _moment(sitting.start_time_us).date().isoformat()
-    head = " ".join((day, *(_cut(name, _WHO_MAX_CHARS) for name in who[:2]))) + ": "
+    head = " ".join((day, *(shortened(name, _WHO_MAX_CHARS) for name in who[:2]))) + ": "
     parts = [goal]
     parts += [done_word + comma.join(finished)] if finished else []
     parts += [open_word + comma.join(pending)] if pending else []
@@ -101,13 +102,9 @@ def _fit(parts: Sequence[str], room: int) -> list[str]:
         rest = sum(
             min(len(other), int(room * share)) for other, share in zip(parts[i + 1 :], _SHARES[1:], strict=False)
         )
-        fitted.append(_cut(part, left - rest))
+        fitted.append(shortened(part, left - rest))
         left -= len(fitted[-1])
     return fitted
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
 def _one_line(text: str) -> str:

@@ -22,7 +22,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -39,9 +38,10 @@ from memsvc.errors import (
 )
 from memsvc.memory import drafts as rules
 from memsvc.memory.funnel import Message
+from memsvc.memory.one_line import shortened
 from memsvc.memory.owners import DEFAULT_TENANT, Owners, check, namespace_for
 from memsvc.memory.policies import Policies
-from memsvc.memory.sensitive import Action, Kind, Policy, apply
+from memsvc.memory.sensitive import Action, apply
 from memsvc.memory.sessions import dialogue, paging
 from memsvc.memory.sessions import session as journal
 from memsvc.memory.sessions.session import Answer, Session
@@ -53,7 +53,6 @@ from memsvc.memory.sessions.state import (
     StateChange,
     ToolOutput,
     changed,
-    shortened,
 )
 from memsvc.memory.sessions.summary import extended
 from memsvc.memory.transactions import Mutation
@@ -418,7 +417,7 @@ class Sessions:
     def _clean(self, owners: Owners, value: Any, path: str) -> Any:
         """The value without secrets; see the module."""
         policy = self._policies.of(owners.tenant or DEFAULT_TENANT)
-        return apply(value, _redacting(policy), path)
+        return apply(value, policy.refusing_by(Action.REDACT), path)
 
     def _clean_turn(self, owners: Owners, turn: Message, path: str) -> Message:
         said = (turn.content, turn.message_id, *turn.tool_calls)
@@ -458,14 +457,6 @@ class Sessions:
             and entry.session.expire_time_us > now_us
         ]
         return paging.page(found, size, page_token)
-
-
-@lru_cache(1024)
-def _redacting(policy: Policy) -> Policy:
-    """The policy with `reject` read as `redact`."""
-    return Policy(
-        tuple((kind, Action.ALLOW if policy.action(kind) == Action.ALLOW else Action.REDACT) for kind in Kind)
-    )
 
 
 def _check_change(change: StateChange) -> None:

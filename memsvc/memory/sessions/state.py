@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from memsvc.memory.one_line import shortened
+
 GOAL_MAX_CHARS = 300
 ITEM_MAX_CHARS = 200
 CONSTRAINTS_MAX = 20
@@ -81,12 +83,6 @@ def with_slots(slots: Mapping[str, str], new: Mapping[str, str]) -> dict[str, st
         if name and value:
             joined[name] = shortened(value, SLOT_VALUE_MAX_CHARS)
     return dict(list(joined.items())[-SLOTS_MAX:])
-
-
-def shortened(text: str, limit: int) -> str:
-    """One line of at most `limit` characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 def changed(state: SessionState, change: StateChange) -> SessionState:

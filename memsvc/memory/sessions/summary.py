@@ -21,7 +21,7 @@ from memsvc.memory.funnel import Message
 from memsvc.memory.funnel.cues import Cue
 from memsvc.memory.funnel.rules import strip_blocks
 from memsvc.memory.funnel.signals import read
-from memsvc.memory.sessions.state import shortened
+from memsvc.memory.one_line import shortened
 
 SENTENCE_MAX_CHARS = 240
 SENTENCES_MAX = 12  # of one turn

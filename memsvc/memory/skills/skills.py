@@ -27,10 +27,10 @@ from memsvc.errors import DeadlineExceeded, InvalidArgument, NotActive, NotFound
 from memsvc.memory import page_tokens
 from memsvc.memory.drafts import REASON_MAX_CHARS, SUMMARY_MAX_CHARS, Draft, check_length, check_subject
 from memsvc.memory.memories import Memories, WriteResult
-from memsvc.memory.owners import Owners, check, namespace_for
+from memsvc.memory.owners import Owners, check, namespace_for, narrowest_first
 from memsvc.memory.policies import Policies
 from memsvc.memory.recall import TOP_K_MAX, Degraded, Hit, Recaller, RecallRequest
-from memsvc.memory.sensitive import Action, Policy, apply
+from memsvc.memory.sensitive import Action, apply
 from memsvc.memory.skills.document import FIELD, Document, MemoryRef, parse
 from memsvc.memory.skills.fitting import Floor, fits, floor_for
 from memsvc.memory.transactions import Committed, Mutation, Transactions
@@ -161,7 +161,7 @@ class Skills:
         """The checked text and the memory that would hold it. Secrets are refused even where a policy redacts: a
         redacted text is another program.
         """
-        apply(source, _strict(self._policies.of(namespace.tenant)), FIELD)
+        apply(source, self._policies.of(namespace.tenant).refusing_by(Action.REJECT), FIELD)
         document = parse(source)
         now_us = self.transactions.clock_us()
         embedder = self.transactions.embedder
@@ -442,11 +442,6 @@ def named_skill(txn: ReadTxn, namespace: Namespace, name: str) -> Memory | None:
     return next((memory for memory in txn.by_subject(namespace, name) if memory.skill), None)
 
 
-def narrowest_first(namespaces: Sequence[Namespace]) -> list[Namespace]:
-    """In order of scope: SESSION, AGENT, USER, PROJECT, GLOBAL."""
-    return sorted(namespaces, key=lambda namespace: namespace.scope)
-
-
 def _run_subject(name: str) -> str:
     return f"skill/{name}"
 
@@ -466,13 +461,6 @@ def _touched(txn: ReadTxn, namespace: Namespace, subject: str, known: _Tally) ->
         return True
     memories = txn.get_many(namespace, [(change.memory_id, change.version) for change in changes])
     return any(memory is not None and memory.subject == subject for memory in memories)
-
-
-def _strict(policy: Policy) -> Policy:
-    """The policy with rejection in place of redaction."""
-    return Policy(
-        tuple((kind, Action.ALLOW if action == Action.ALLOW else Action.REJECT) for kind, action in policy.actions)
-    )
 
 
 def _check_name(name: str) -> None:

@@ -15,8 +15,8 @@ import pytest
 from rich.pretty import pretty_repr
 
 from memsvc.errors import ConfigInvalid
-from memsvc.memory.funnel.chat_judge import ANSWER_MAX_BYTES, FALLBACK, ChatJudge, ChatSettings
-from memsvc.memory.funnel.values import Judgement, Message, Unclear
+from memsvc.memory.funnel.chat_judge import ANSWER_MAX_BYTES, ChatJudge, ChatSettings
+from memsvc.memory.funnel.values import FALLBACK, Judgement, Message, Unclear
 from memsvc.model import Layer, MemoryType
 
 KEY = "sk-" + "do-not-tell" * 2
