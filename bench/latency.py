@@ -22,6 +22,8 @@ from memsvc.retrieval import kernels
 from memsvc.retrieval.vector import EF_CONSTRUCTION, EF_SEARCH, GRAPH_FROM_ROWS, GRAPH_M, VectorIndex
 from memsvc.v1 import admin_service_pb2 as apb
 from memsvc.v1 import admin_service_pb2_grpc as arpc
+from memsvc.v1 import context_service_pb2 as csb
+from memsvc.v1 import context_service_pb2_grpc as crpc
 from memsvc.v1 import memory_pb2 as pb
 from memsvc.v1 import memory_service_pb2 as spb
 
@@ -112,6 +114,10 @@ def at_size(rows: int, base: NDArray[np.float32], model_id: str, echo: Any, coun
             figures: dict[str, Any] = {"rows": rows, "batch_write_per_s": round(rows / seconds)}
             figures["echo"] = common.timed(echo, count)
             figures["recall_cached"] = common.timed(lambda _: stub.Recall(request), count)
+            builder = crpc.ContextServiceStub(channel)
+            asked = csb.AssembleContextRequest(owners=owners, query=QUERY)
+            figures["assemble"] = common.timed(lambda _: builder.AssembleContext(asked), count)
+            figures["recall_again"] = common.timed(lambda _: stub.Recall(request), count)
             figures["echo_after"] = common.timed(echo, count)
             figures["recall_uncached"] = common.timed(
                 lambda _: stub.Recall(spb.RecallRequest(owners=owners, query=f"{QUERY} {next(cold)}")), count // 4, 10
@@ -217,10 +223,12 @@ def tables(result: dict[str, Any]) -> list[Table]:
     for size in result["sizes"]:
         echo50 = (size["echo"]["p50_ms"] + size["echo_after"]["p50_ms"]) / 2
         echo99 = (size["echo"]["p99_ms"] + size["echo_after"]["p99_ms"]) / 2
+        recall50 = (size["recall_cached"]["p50_ms"] + size["recall_again"]["p50_ms"]) / 2
         for name, floor, against in (
             ("echo", echo50, "echo"),
             ("recall_cached", echo50, "echo"),
             ("recall_uncached", embed + echo50, "embed + echo"),
+            ("assemble", recall50, "recall_cached"),
             ("write", echo50 + commit, "echo + commit"),
         ):
             figures = size[name]

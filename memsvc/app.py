@@ -43,6 +43,7 @@ from memsvc.memory.sessions.sessions import Sessions, SessionSettings
 from memsvc.memory.settling import Settling
 from memsvc.memory.skills.patterns import Proposals
 from memsvc.memory.skills.skills import Skills
+from memsvc.memory.token_counts import TokenCounts
 from memsvc.memory.transactions import Mutation, Transactions
 from memsvc.model import IdMinter, Memory, MemoryType, Namespace
 from memsvc.retrieval.default_model import ensure_default_model
@@ -193,10 +194,11 @@ class Service:
 
     def _build_sessions(self, settings: Settings) -> None:
         """Open sessions, and what becomes of them at their end."""
+        self.token_counts = TokenCounts(lambda: self.embedder)
         self.sessions = Sessions(
             FileSessionLog(settings.data_dir / SESSIONS_DIR),
             clock_us=now_us,
-            count_tokens=self.count_tokens,
+            count_tokens=self.token_counts.of,
             settings=SessionSettings(
                 ttl_us=round(settings.session_ttl_hours * _HOUR_US),
                 window_turns=settings.session_window_turns,
@@ -213,7 +215,7 @@ class Service:
             self.recaller,
             rules=self.permanent.active,
             session=self._session_view,
-            count_tokens=self.count_tokens,
+            counts=self.token_counts,
             used=lambda uses: self.access.note(uses, now_us()),
         )
         self.consolidator = Consolidator(
@@ -248,10 +250,6 @@ class Service:
             summary=session.summary,
             turns=[(turn.speaker, turn.content) for turn in session.window],
         )
-
-    def count_tokens(self, text: str) -> int:
-        """Tokens of a text, by the tokenizer of the model in use."""
-        return self.embedder.count_tokens(text)
 
     def _others(self) -> list[Served]:
         """The services beside MemoryService."""
@@ -288,7 +286,7 @@ class Service:
             self.context,
             latency_budget_s=self.settings.latency_budget_ms / 1000,
             clock_us=now_us,
-            count_tokens=self.count_tokens,
+            counts=self.token_counts,
         )
 
     def _events(self) -> EventServicer:

@@ -4,10 +4,10 @@ Purpose: permanent rules, what a recall finds, and the session's state become sh
 claims the budget first: permanent rules, the session's goal and constraints, memories by score, then the rest of the
 session from its newest turn back. What does not fit is left out whole and counted.
 
-Threading: any number of threads; a bounded cache of token counts whose races only cost a second count.
+Threading: any number of threads; stateless.
 
 Rejected: a recall per section (five times the work for the same ranking), cutting lines to fit (half a rule is another
-rule), summing tokens by a characters-per-token guess (off by three between Chinese and English).
+rule).
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ from memsvc.memory.context_text import (
     Section,
     neutral,
     rendered,
+    row_parts,
     same_key,
 )
 from memsvc.memory.recall import TOP_K_MAX, Hit, Recaller, RecallRequest
+from memsvc.memory.token_counts import TokenCounts
 from memsvc.model import NO_FILTER, Filter, Layer, Memory, MemoryType, Namespace, Status
 from memsvc.retrieval.kernels import C_SCORE
 
@@ -38,8 +40,7 @@ BUDGET_DEFAULT, BUDGET_MIN, BUDGET_MAX = 1024, 32, 131_072
 MEMORIES_DEFAULT = 8
 STATE_SHARE = 4  # goal, constraints and steps claim at most a quarter of the budget before memories do
 SPARE_HITS = 8  # hits beyond those wanted, for what is dropped as said already
-COUNT_CACHE_ENTRIES = 16_384
-_CITATION_TOKENS_TEXT = "- [88] "  # a citation of two digits; counted for every line that has one
+_CITATION_TOKENS_TEXT = "- [88]"  # a citation of two digits; counted for every line that has one
 _OLDEST_FIRST = (Section.SESSION,)  # its rows claim from the newest back
 _SECTION_OF_TYPE = {
     MemoryType.PREFERENCE: Section.PREFERENCES,
@@ -105,7 +106,7 @@ class Block(msgspec.Struct, frozen=True):
 
 class ContextBuilder:
     """See the module. `rules` gives the permanent memories of namespaces, `session` the open session of a namespace,
-    `count_tokens` the tokens of one text; `used` hears which memories went into a block.
+    `used` hears which memories went into a block.
     """
 
     def __init__(
@@ -114,15 +115,14 @@ class ContextBuilder:
         *,
         rules: Callable[[Sequence[Namespace]], Sequence[Rule]],
         session: Callable[[Namespace], SessionView | None],
-        count_tokens: Callable[[str], int],
+        counts: TokenCounts,
         used: Callable[[list[tuple[Namespace, str]]], None],
     ) -> None:
         self._recaller = recaller
         self._used = used
         self._rules = rules
         self._session = session
-        self._count_tokens = count_tokens
-        self._counts: dict[str, int] = {}
+        self._counts = counts
 
     def assemble(self, request: ContextRequest) -> Block:
         """The block. Raises InvalidArgument and LimitExceeded naming the field, and what a recall raises."""
@@ -131,7 +131,7 @@ class ContextBuilder:
         view = self._session(request.session) if request.session is not None else None
         query = request.query or (_last_said(view) if view is not None else "")
         hits, degraded = self._recalled(request, query, wanted)
-        draft = _Draft(self._tokens, request.token_budget)
+        draft = _Draft(self._counts.of, request.token_budget)
         if Section.PERMANENT in wanted:
             for rule in self._rules(request.namespaces):
                 draft.claim(Line(Section.PERMANENT, neutral(rule.content), rule.memory_id))
@@ -160,15 +160,6 @@ class ContextBuilder:
         )
         return [hit for hit in answer.hits if section_of(hit.memory) in wanted], bool(answer.degraded)
 
-    def _tokens(self, text: str) -> int:
-        known = self._counts.get(text)
-        if known is None:
-            known = self._count_tokens(text)
-            if len(self._counts) >= COUNT_CACHE_ENTRIES:
-                self._counts = {}
-            self._counts[text] = known
-        return known
-
     def _note(self, hits: Sequence[Hit], lines: Sequence[Line]) -> None:
         """Says which memories are used by a block."""
         cited = {line.memory_id for line in lines}
@@ -179,12 +170,18 @@ class ContextBuilder:
         while True:
             lines = draft.ordered(best_last=request.best_last)
             text = rendered(lines, request.form)
-            count = self._count_tokens(text)
+            count = self._tokens(lines, text, request.form)
             if count <= request.token_budget:
                 self._note(hits, lines)
                 prompt = text if request.form == Format.TEXT else rendered(lines, Format.TEXT)
                 return Block(text, prompt, count, lines, draft.left_out_count, degraded)
             draft.drop_last()
+
+    def _tokens(self, lines: Sequence[Line], text: str, form: Format) -> int:
+        """Tokens of a rendered block; a text block's rows were counted when they claimed their place."""
+        if form != Format.TEXT:
+            return self._counts.uncached(text)
+        return self._counts.of_joined((part for row in row_parts(lines) for part in row), text)
 
 
 class _Draft:
@@ -205,7 +202,7 @@ class _Draft:
         key = same_key(line.text)
         if not key or key in self._keys:
             return 0
-        cost = self._tokens(_CITATION_TOKENS_TEXT if line.memory_id else "- ") + self._tokens(line.text)
+        cost = self._tokens(_CITATION_TOKENS_TEXT if line.memory_id else "-") + self._tokens(line.text)
         if line.section not in self._sections:
             cost += self._tokens(TITLES[line.section])
         if cost > min(limit, self._left):

@@ -125,17 +125,19 @@ def number_of(lines: Sequence[Line]) -> dict[int, int]:
     return {index: number for number, index in enumerate(cited, start=1)}
 
 
-def text_rows(lines: Sequence[Line]) -> list[str]:
-    """The rows of a text block, markers included; `lines` are in block order. Empty for no lines."""
+def row_parts(lines: Sequence[Line]) -> list[tuple[str, ...]]:
+    """The rows of a text block, markers included, each as the parts that a space joins; `lines` are in block order.
+    Empty for no lines.
+    """
     if not lines:
         return []
-    rows = [OPEN_MARKER]
+    rows: list[tuple[str, ...]] = [(OPEN_MARKER,)]
     numbers = number_of(lines)
     for i, line in enumerate(lines):
         if i == 0 or lines[i - 1].section != line.section:
-            rows.append(TITLES[line.section])
-        rows.append(f"- [{numbers[i]}] {line.text}" if i in numbers else f"- {line.text}")
-    return [*rows, CLOSE_MARKER]
+            rows.append((TITLES[line.section],))
+        rows.append((f"- [{numbers[i]}]" if i in numbers else "-", line.text))
+    return [*rows, (CLOSE_MARKER,)]
 
 
 def rendered(lines: Sequence[Line], form: Format) -> str:
@@ -143,7 +145,7 @@ def rendered(lines: Sequence[Line], form: Format) -> str:
     if not lines:
         return ""
     if form == Format.TEXT:
-        return "\n".join(text_rows(lines))
+        return "\n".join(" ".join(parts) for parts in row_parts(lines))
     if form == Format.MESSAGES:
         return json.dumps([{"role": "system", "content": rendered(lines, Format.TEXT)}], ensure_ascii=False)
     entries = [

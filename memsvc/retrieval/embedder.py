@@ -1,4 +1,4 @@
-"""The embedder: texts to vectors with ONNX Runtime, two lanes, caches. The only home of onnxruntime and tokenizers.
+"""The embedder: texts to vectors with ONNX Runtime, two lanes, caches. The only home of onnxruntime.
 
 Purpose: `submit_query` for recalls, `embed_passages` for writes. A text longer than the model's window is cut into
 overlapping windows whose vectors are averaged by length; nothing is silently dropped.
@@ -15,20 +15,16 @@ whole run; in this model's narrow band that can turn a duplicate into a differen
 alone, so the same text gives the same bits whatever is embedded beside it.
 
 Rejected: padding to common lengths (the same drift, and wasted work), two threads per run (slower on two cores),
-the tokenizers library's own Unigram (see `_Unigram`), loading without prepacked weights (the same memory, 1.3 times
-slower), a saved optimised graph (loads in 0.104 s instead of 0.107 s).
+loading without prepacked weights (the same memory, 1.3 times slower), a saved optimised graph (loads in 0.104 s instead
+of 0.107 s).
 """
 
 from __future__ import annotations
 
-import json
 import threading
-from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import lru_cache
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +32,10 @@ import msgspec
 import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
 
 from memsvc.errors import Cancelled, DeadlineExceeded, ModelCorrupt, ModelUnavailable, Unavailable
 from memsvc.retrieval.model_files import TOKENIZER_FILE, ModelManifest, check_files, load_manifest
+from memsvc.retrieval.tokenizer import open_tokenizer
 
 Vector = NDArray[np.float32]
 WINDOW_OVERLAP = 8  # a window shares 1/8 of its tokens with the one before
@@ -48,9 +44,6 @@ PASSAGE_CHUNK = 8  # texts of one caller in the lane at once; others get their t
 QUERY_LANE_CHARS = 2048  # about one window
 CACHED_TEXT_CHARS = 4096  # longer texts are not worth their room in a cache
 CANCEL_POLL_S = 0.05
-UNKNOWN_PENALTY = 10.0  # below the rarest piece, as in sentencepiece
-WORD_CACHE_ENTRIES = 8192
-WORD_CACHE_CHARS = 32
 _ORT_STATE = ort.capi.onnxruntime_pybind11_state
 _RUN_ERRORS: tuple[type[Exception], ...] = (
     _ORT_STATE.Fail,
@@ -154,56 +147,6 @@ class _Lane:
         self._executor.shutdown(wait=True)
 
 
-class _Unigram:
-    """A Unigram tokenizer over a plain dict: the library's ids, with its normaliser, splitter and template.
-
-    The library's trie of 250,000 pieces takes 295 MB and most of a second to load. Best paths follow the library's
-    order and ties exactly: float64 scores, the first of equals wins. `shell` is the tokenizer without its vocabulary.
-    """
-
-    def __init__(self, shell: Tokenizer, vocabulary: list[tuple[str, float]], unk_id: int) -> None:
-        self._normalizer, self._splitter = shell.normalizer, shell.pre_tokenizer
-        self._special: list[int] = shell.encode("").ids
-        self._ids = {piece: i for i, (piece, _) in enumerate(vocabulary)}
-        self._scores = array("d", (score for _, score in vocabulary))
-        self._unk_id = unk_id
-        self._unk_score = min(self._scores) - UNKNOWN_PENALTY
-        self._longest = max(map(len, self._ids))
-        self._short_word = lru_cache(WORD_CACHE_ENTRIES)(self._best_path)
-
-    def encode(self, text: str, special: bool) -> list[int]:
-        ids: list[int] = []
-        for word, _ in self._splitter.pre_tokenize_str(self._normalizer.normalize_str(text)):
-            ids += self._short_word(word) if len(word) <= WORD_CACHE_CHARS else self._best_path(word)
-        return [*self._special[:1], *ids, *self._special[1:]] if special else ids
-
-    def _best_path(self, word: str) -> list[int]:
-        """Ids of the word's most probable pieces; a run of unknown characters is one id."""
-        size, ids, scores, longest = len(word), self._ids, self._scores, self._longest
-        best = [-inf] * (size + 1)
-        best[0] = 0.0
-        step = [(0, 0)] * (size + 1)  # where the best piece that ends here begins, and its id
-        for start in range(size):
-            here = best[start]
-            for end in range(start + 1, min(start + longest, size) + 1):
-                piece = ids.get(word[start:end])
-                if piece is not None:
-                    score = here + scores[piece]
-                elif end == start + 1:
-                    piece, score = self._unk_id, here + self._unk_score
-                else:
-                    continue
-                if score > best[end]:
-                    best[end], step[end] = score, (start, piece)
-        path: list[int] = []
-        at = size
-        while at > 0:
-            at, piece = step[at]
-            if piece != self._unk_id or path[-1:] != [piece]:
-                path.append(piece)
-        return path[::-1]
-
-
 class _Lru:
     """A bounded map from text to vector."""
 
@@ -232,7 +175,9 @@ class _Lru:
 
 
 class Embedder:
-    """See the module. `dim` is the vectors' length, `model_id` names the space that they live in."""
+    """See the module. `dim` is the vectors' length, `model_id` names the space that they live in. `counts_add_up`:
+    whether the tokens of texts joined by white space are those of each.
+    """
 
     def __init__(self, model_dir: Path, *, query_cache_entries: int = 4096, passage_cache_entries: int = 2048) -> None:
         """Opens a model directory and checks its files. Raises ModelUnavailable, ModelCorrupt."""
@@ -243,7 +188,7 @@ class Embedder:
         self._session = _open_session(model_dir / self.manifest.model_file)
         self._inputs = _known_inputs(self._session)
         self._output, self._pooled = _choose_output(self._session, self.manifest)
-        self._encode = _open_tokenizer(model_dir / TOKENIZER_FILE)
+        self._encode, self.counts_add_up = open_tokenizer(model_dir / TOKENIZER_FILE)
         special = self._ids("", special=True)
         self._first, self._last = special[:1], special[1:]
         self._queries = _Lru(query_cache_entries)
@@ -447,29 +392,6 @@ def _open_session(path: Path) -> ort.InferenceSession:
         return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's exception classes are private; every one of them means the same here
         raise ModelCorrupt(f"{path} can't be loaded: {error}", file=str(path)) from error
-
-
-def _open_tokenizer(path: Path) -> Callable[[str, bool], list[int]]:
-    """A function of a text and "with special tokens?" to token ids."""
-    try:
-        description = msgspec.json.decode(path.read_bytes())
-        model = description["model"]
-        plain = not model.get("byte_fallback") and not description.get("added_tokens")
-        if model.get("type") == "Unigram" and plain and description["normalizer"] and description["pre_tokenizer"]:
-            vocabulary, unk_id = model["vocab"], model["unk_id"]
-            model |= {"vocab": [["unknown", 0.0]], "unk_id": 0}
-            return _Unigram(Tokenizer.from_str(json.dumps(description)), vocabulary, unk_id).encode
-        tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # tokenizers raises bare Exception
-        raise ModelCorrupt(f"{path} can't be loaded: {error}", file=str(path)) from error
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-
-    def encode(text: str, special: bool) -> list[int]:
-        ids: list[int] = tokenizer.encode(text, add_special_tokens=special).ids
-        return ids
-
-    return encode
 
 
 def _known_inputs(session: ort.InferenceSession) -> set[str]:

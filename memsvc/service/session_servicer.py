@@ -11,7 +11,6 @@ Rejected: a stream of turns (a call a turn costs little more than an echo, and i
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 
 import grpc
 
@@ -19,17 +18,16 @@ from memsvc.memory.context import ContextBuilder
 from memsvc.memory.listing import page_size
 from memsvc.memory.sessions.consolidation import Consolidator
 from memsvc.memory.sessions.sessions import Sessions
+from memsvc.memory.token_counts import TokenCounts
 from memsvc.service import convert, convert_learning, convert_sessions
 from memsvc.service.calls import answers, mutation
 from memsvc.service.consolidation_calls import ConsolidationCalls
 from memsvc.service.context_servicer import AssembleCalls
 from memsvc.v1 import session_service_pb2 as spb
 
-TOKEN_COUNTS_MAX = 8192
-
 
 class SessionServicer(ConsolidationCalls, AssembleCalls):
-    """See the module. `count_tokens(text)` counts with the model's tokenizer."""
+    """See the module."""
 
     def __init__(
         self,
@@ -39,14 +37,14 @@ class SessionServicer(ConsolidationCalls, AssembleCalls):
         *,
         latency_budget_s: float,
         clock_us: Callable[[], int],
-        count_tokens: Callable[[str], int],
+        counts: TokenCounts,
     ) -> None:
         self._sessions = sessions
         self._consolidator = consolidator
         self._builder = builder
         self._latency_budget_s = latency_budget_s
         self._clock_us = clock_us
-        self._count_tokens = lru_cache(TOKEN_COUNTS_MAX)(count_tokens)  # a window is read more often than it changes
+        self._counts = counts
 
     @answers
     def Start(
@@ -75,7 +73,7 @@ class SessionServicer(ConsolidationCalls, AssembleCalls):
     ) -> spb.SessionServiceGetStateResponse:
         """State, window and summary."""
         session = self._sessions.get(convert.owners(request.owners))
-        return convert_sessions.get_response(session, self._count_tokens)
+        return convert_sessions.get_response(session, self._counts.of)
 
     @answers
     def UpdateState(
