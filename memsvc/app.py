@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from memsvc.config import Settings, default_model_cache_dir
+from memsvc.errors import ConfigInvalid
 from memsvc.memory import care
 from memsvc.memory.access import AccessBook
 from memsvc.memory.arbiter import Arbiter, calibration_for
@@ -35,6 +36,7 @@ from memsvc.memory.lifecycle.policy import policy_of
 from memsvc.memory.lifecycle.retention import strengthened
 from memsvc.memory.memories import Memories, Staging
 from memsvc.memory.permanent import Permanent, PermanentKind
+from memsvc.memory.places import Places
 from memsvc.memory.policies import Policies
 from memsvc.memory.recall import Recaller
 from memsvc.memory.reindex import check_model
@@ -44,6 +46,7 @@ from memsvc.memory.settling import Settling
 from memsvc.memory.skills.patterns import Proposals
 from memsvc.memory.skills.skills import Skills
 from memsvc.memory.token_counts import TokenCounts
+from memsvc.memory.token_register import TokenRegister
 from memsvc.memory.transactions import Mutation, Transactions
 from memsvc.model import IdMinter, Memory, MemoryType, Namespace
 from memsvc.retrieval.default_model import ensure_default_model
@@ -51,6 +54,10 @@ from memsvc.retrieval.embedder import Embedder
 from memsvc.retrieval.segments import SegmentStore
 from memsvc.retrieval.warm import warm_kernels
 from memsvc.service.admin_servicer import AdminServicer, Counters
+from memsvc.service.auth.guard import Guard
+from memsvc.service.auth.keys import SigningKeys
+from memsvc.service.auth.tls import CertificateFiles
+from memsvc.service.auth.tokens import Tokens
 from memsvc.service.context_servicer import ContextServicer
 from memsvc.service.event_servicer import EventServicer
 from memsvc.service.fact_servicer import FactServicer
@@ -82,6 +89,7 @@ LOG = logging.getLogger("memsvc")
 STORE_DIR = "store"
 SEGMENTS_DIR = "segments"
 SESSIONS_DIR = "sessions"
+KEYS_DIR = "keys"
 _HOUR_US = 3_600_000_000
 
 
@@ -103,11 +111,33 @@ def open_model(directory: str, progress: Callable[[str, int, int], None] | None 
     return embedder
 
 
+def open_tokens(settings: Settings, engine: LmdbEngine, revoked: Callable[[], None] = lambda: None) -> Tokens:
+    """Tokens of a data directory. Raises ConfigInvalid for keys that can't be used, StoreCorrupt."""
+    minter = IdMinter(now_us)
+    return Tokens(
+        SigningKeys(settings.data_dir / KEYS_DIR, clock_us=now_us),
+        TokenRegister(engine, flush_s=settings.access_flush_s),
+        clock_us=now_us,
+        make_id=lambda: minter.mint().replace("mem_", "tok_", 1),
+        revoked=revoked,
+    )
+
+
+def tls_files(settings: Settings) -> CertificateFiles | None:
+    """The configured TLS files, or None. Raises ConfigInvalid when only some are named."""
+    if settings.tls_cert and settings.tls_key:
+        return CertificateFiles(settings.tls_cert, settings.tls_key, settings.tls_client_ca)
+    if settings.tls_cert or settings.tls_key or settings.tls_client_ca:
+        raise ConfigInvalid("TLS needs --tls-cert FILE and --tls-key FILE", setting="tls_cert")
+    return None
+
+
 class Service:
     """Everything that a serving process holds. `close` is safe after a failed start."""
 
     def __init__(self, settings: Settings, progress: Callable[[str, int, int], None] | None = None) -> None:
-        check_listen(settings.listen)
+        tls = tls_files(settings)
+        is_loopback = check_listen(settings.listen, has_tls=tls is not None)
         self.policies = Policies(settings.sensitive_policy)
         self._forgetting_policy = policy_of(settings.lifecycle_policy, settings.fade_below, settings.archive_below)
         self.settings = settings
@@ -164,9 +194,17 @@ class Service:
             content_max_bytes=settings.content_max_bytes,
             watch_streams_max=settings.watch_streams_max,
         )
+        self.tokens = open_tokens(settings, self.engine, revoked=self.feed.wake_all)
+        self.guard = Guard(
+            self.tokens,
+            Places(self.transactions, self.permanent),
+            token_required=settings.require_token or not is_loopback,
+        )
         self.server = GrpcServer(
             self.memory_servicer,
             self._others(),
+            self.guard,
+            tls=tls,
             worker_threads=settings.worker_threads,
             watch_streams_max=settings.watch_streams_max,
         )
@@ -303,6 +341,7 @@ class Service:
             backup=self.backup,
             reindex=self.reindex,
             lifecycle=self.lifecycle,
+            tokens=self.tokens,
             clock_us=now_us,
         )
 
@@ -316,6 +355,7 @@ class Service:
             if head.sequence >= self.settings.preload_rows:
                 self.segments.get(head.namespace)
         self.access.start()
+        self.tokens.register.start()
         self.schedule.start()
         self.sessions.start_sweeping()
         self.consolidator.start()
@@ -360,6 +400,7 @@ class Service:
         self.sessions.close()
         self.schedule.close()
         self.access.close()
+        self.tokens.register.close()
         self.segments.close()
         self.embedder.close()
         self.engine.close()

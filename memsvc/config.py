@@ -35,6 +35,12 @@ class Settings(BaseSettings):
 
     data_dir: Path = Field(default_factory=_default_data_dir, description="Directory of the store.")
     listen: str = Field("127.0.0.1:50051", description="HOST:PORT to serve gRPC on; port 0 takes a free one.")
+    require_token: bool = Field(False, description="Take calls with a token only, on loopback too.")
+    tls_cert: Path | None = Field(None, description="PEM file of the server's certificate chain; turns TLS on.")
+    tls_key: Path | None = Field(None, description="PEM file of its private key.")
+    tls_client_ca: Path | None = Field(
+        None, description="PEM file of the CAs whose client certificates are taken; each client then needs one."
+    )
     model: str = Field("", description="Model directory (model.onnx, tokenizer.json); empty: the default model.")
     latency_budget_ms: float = Field(50.0, gt=0, le=60_000, description="Budget of a recall that names none.")
     worker_threads: int = Field(16, ge=1, le=1024, description="Calls served at once.")
@@ -95,3 +101,6 @@ class ClientSettings(BaseSettings):
     agent_id: str = Field("", description="Agent id of the calls.")
     session_id: str = Field("", description="Session id of the calls.")
     tenant: str = Field("", description="Tenant of the calls; empty: default.")
+    token: SecretStr = Field(SecretStr(""), description="Token of the calls.")
+    token_file: Path | None = Field(None, description="File that holds the token, if `token` is empty.")
+    server_ca: Path | None = Field(None, description="PEM file of the CA of the server's certificate; turns TLS on.")

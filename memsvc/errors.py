@@ -109,6 +109,36 @@ class StorageFull(ResourceExhausted):
     reason = "STORAGE_FULL"
 
 
+class Unauthenticated(MemsvcError):
+    """The call's token can't be trusted; the message never says what about it was wrong."""
+
+    reason = "TOKEN_INVALID"
+
+
+class TokenMissing(Unauthenticated):
+    """The server takes calls with a token only, and this one has none."""
+
+    reason = "TOKEN_MISSING"
+
+
+class TokenExpired(Unauthenticated):
+    """The token's time is over, or has not begun."""
+
+    reason = "TOKEN_EXPIRED"
+
+
+class TokenRevoked(Unauthenticated):
+    """The token was revoked."""
+
+    reason = "TOKEN_REVOKED"
+
+
+class PermissionDenied(MemsvcError):
+    """The token lacks a grant; metadata names it: `right`, `scope` and `layer`, or `owner` and `owner_id`."""
+
+    reason = "GRANT_MISSING"
+
+
 class StoreLocked(MemsvcError):
     """Another process has the data directory open."""
 

@@ -13,6 +13,7 @@ import logging
 import signal
 import sys
 import threading
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -27,6 +28,16 @@ SIGNAL_POLL_S = 0.2
 def serve(
     data_dir: DataDir = None,
     listen: Annotated[str | None, typer.Option(help="HOST:PORT; port 0 takes a free one (env MEMSVC_LISTEN).")] = None,
+    require_token: Annotated[
+        bool | None, typer.Option("--require-token", help="Take calls with a token only (env MEMSVC_REQUIRE_TOKEN).")
+    ] = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="PEM certificate chain; turns TLS on (env MEMSVC_TLS_CERT).")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="PEM key of the certificate (env MEMSVC_TLS_KEY).")] = None,
+    tls_client_ca: Annotated[
+        Path | None, typer.Option(help="PEM CAs of client certificates; each client then needs one.")
+    ] = None,
     model: Annotated[
         str | None, typer.Option(help="Model directory; the default model if unset (env MEMSVC_MODEL).")
     ] = None,
@@ -40,6 +51,10 @@ def serve(
     settings = server_settings(
         data_dir=data_dir,
         listen=listen,
+        require_token=require_token,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        tls_client_ca=tls_client_ca,
         model=model,
         latency_budget_ms=latency_budget_ms,
         worker_threads=worker_threads,

@@ -88,6 +88,14 @@ def check_draft(draft: Draft, content_max_bytes: int, path: str) -> None:
         _check_event(draft, draft.event, path)
 
 
+def kind_and_layer(kind: MemoryType | None, layer: Layer | None, is_event: bool) -> tuple[MemoryType, Layer]:
+    """Type and layer of a draft where they are not given: what is no event is a fact, events are EPISODIC, all other
+    types SEMANTIC.
+    """
+    kind = kind or (MemoryType.EVENT if is_event else MemoryType.FACT)
+    return kind, layer or (Layer.EPISODIC if kind == MemoryType.EVENT else Layer.SEMANTIC)
+
+
 def _check_event(draft: Draft, event: Event, path: str) -> None:
     if draft.type not in (None, MemoryType.EVENT) or draft.layer not in (None, Layer.EPISODIC):
         raise InvalidArgument(

@@ -24,7 +24,7 @@ from memsvc.errors import InvalidArgument, NotActive, NotFound
 from memsvc.memory import listing
 from memsvc.memory.arbiter import Arbiter, Docket, Near, Ruling
 from memsvc.memory.conflict import Decision
-from memsvc.memory.drafts import BATCH_MAX, Draft, check_draft
+from memsvc.memory.drafts import BATCH_MAX, Draft, check_draft, kind_and_layer
 from memsvc.memory.feed import ChangeEvent
 from memsvc.memory.owners import DEFAULT_TENANT, Owners, check, namespace_for
 from memsvc.memory.policies import Policies
@@ -38,7 +38,6 @@ from memsvc.model import (
     IdMinter,
     Layer,
     Memory,
-    MemoryType,
     Namespace,
     Outcome,
     Source,
@@ -178,8 +177,7 @@ class Memories:
         return msgspec.structs.replace(draft, **clean)
 
     def _new_memory(self, draft: Draft, namespace: Namespace, now_us: int) -> Memory:
-        kind = draft.type or (MemoryType.FACT if draft.event is None else MemoryType.EVENT)
-        layer = draft.layer or (Layer.EPISODIC if kind == MemoryType.EVENT else Layer.SEMANTIC)
+        kind, layer = kind_and_layer(draft.type, draft.layer, draft.event is not None)
         return Memory(
             memory_id=self._minter.mint(),
             version=0,

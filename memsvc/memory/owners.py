@@ -102,6 +102,12 @@ def namespaces_for(owners: Owners, scopes: tuple[Scope, ...]) -> list[Namespace]
     return [namespace_for(owners, scope) for scope in (*given, Scope.GLOBAL)]
 
 
+def reached_by(owners: Owners) -> list[Namespace]:
+    """Every namespace that the ids name; GLOBAL alone if they name none."""
+    any_named = any(getattr(owners, field) is not None for field in _FIELDS.values())
+    return namespaces_for(owners, () if any_named else (Scope.GLOBAL,))
+
+
 def narrowest_first(namespaces: Iterable[Namespace]) -> list[Namespace]:
     """In order of scope: SESSION, AGENT, USER, PROJECT, GLOBAL."""
     return sorted(namespaces, key=lambda namespace: namespace.scope)

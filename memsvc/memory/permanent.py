@@ -123,6 +123,14 @@ class Permanent:
         with self._transactions.engine.read() as txn:
             return _entry(txn, namespaces, memory_id)[::-1]
 
+    def holding(self, namespaces: Sequence[Namespace], memory_id: str) -> list[Namespace]:
+        """The first of the namespaces that has the entry, as a list of one; of none, an empty list."""
+        with self._transactions.engine.read() as txn:
+            for namespace in namespaces:
+                if memory_id and txn.record(RecordTable.PERMANENT, namespace, memory_id) is not None:
+                    return [namespace]
+        return []
+
     # -- proposals -----------------------------------------------------------------------------------------------
 
     def propose(

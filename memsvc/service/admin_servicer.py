@@ -23,10 +23,11 @@ from memsvc.memory.lifecycle.lifecycle import Counts, Lifecycle
 from memsvc.memory.owners import check, namespaces_for
 from memsvc.model import Namespace, Scope
 from memsvc.service import convert
+from memsvc.service.auth.tokens import Tokens
 from memsvc.service.calls import answers, still_wanted
 from memsvc.service.convert import at_message
+from memsvc.service.token_calls import TokenCalls
 from memsvc.v1 import admin_service_pb2 as apb
-from memsvc.v1 import admin_service_pb2_grpc as rpc
 from memsvc.v1 import memory_pb2 as pb
 
 PROBLEMS_MAX = 1000
@@ -50,8 +51,8 @@ class Counters(msgspec.Struct, frozen=True):
     evaluator_fallback_count: int
 
 
-class AdminServicer(rpc.AdminServiceServicer):
-    """See the module."""
+class AdminServicer(TokenCalls):
+    """See the module; the calls about tokens come from the file beside this one."""
 
     def __init__(
         self,
@@ -62,6 +63,7 @@ class AdminServicer(rpc.AdminServiceServicer):
         backup: Callable[[Path], int],
         reindex: ReindexJob,
         lifecycle: Lifecycle,
+        tokens: Tokens,
         clock_us: Callable[[], int],
     ) -> None:
         self._stats = stats
@@ -70,6 +72,7 @@ class AdminServicer(rpc.AdminServiceServicer):
         self._backup = backup
         self._reindex = reindex
         self._lifecycle = lifecycle
+        self._tokens = tokens
         self._clock_us = clock_us
 
     @answers

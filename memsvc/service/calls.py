@@ -1,7 +1,8 @@
 """What every call shares: checking the envelope, mapping errors, counting.
 
-Purpose: `answers` wraps a servicer method so that unknown fields are refused, memsvc errors become statuses, and a bug
-becomes INTERNAL with its traceback in the log and no content in the answer.
+Purpose: `answers` wraps a servicer method so that its gate says who calls and whether they may, unknown fields are
+refused, memsvc errors become statuses, and a bug becomes INTERNAL with its traceback in the log and no content in the
+answer.
 
 Threading: wrappers run on the server's threads.
 
@@ -20,26 +21,29 @@ import grpc
 from google.protobuf.message import Message
 
 from memsvc.errors import InvalidArgument, MemsvcError
-from memsvc.memory.owners import Owners, check, namespaces_for
+from memsvc.memory.owners import Owners, check, namespaces_for, reached_by
 from memsvc.memory.transactions import Mutation, fingerprint
 from memsvc.model import Namespace, Scope
 from memsvc.service import convert, status
-from memsvc.service.convert import refuse_unknown
+from memsvc.service.auth.guard import caller_of
+from memsvc.service.auth.principal import CALLER
 
 LOG = logging.getLogger("memsvc.service")
-LOCAL_ACTOR = "local"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def answers(method: F) -> F:
-    """Wraps a unary servicer method; see the module."""
+    """Wraps a unary servicer method; see the module. The server gives the servicer its `gate`."""
     name = method.__name__
 
     @functools.wraps(method)
     def call(self: Any, request: Message, context: grpc.ServicerContext) -> Any:
         try:
-            refuse_unknown(request)
-            return method(self, request, context)
+            with_caller = CALLER.set(caller_of(self.gate.enter(name, request, context)))
+            try:
+                return method(self, request, context)
+            finally:
+                CALLER.reset(with_caller)
         except MemsvcError as error:
             LOG.debug("%s refused: %s", name, error.reason)
             status.abort(context, error)
@@ -61,14 +65,19 @@ def check_request_id(request_id: str) -> str:
         raise InvalidArgument("request_id is not a UUID", field="request_id") from error
 
 
+def actor() -> str:
+    """Who the call's changes are by: `local`, or `token:` and the token's id."""
+    return CALLER.get().actor
+
+
 def mutation(request: Any) -> Mutation:
-    """The replay identity of a request: its request_id, and a hash of the request without it."""
+    """The replay identity of a request (its request_id, and a hash of the request without it) and its actor."""
     request_id = check_request_id(request.request_id)
     bare = type(request)()
     bare.CopyFrom(request)
     bare.ClearField("request_id")
     name = request.DESCRIPTOR.full_name.encode()
-    return Mutation(request_id, fingerprint(name, bare.SerializeToString(deterministic=True)), LOCAL_ACTOR)
+    return Mutation(request_id, fingerprint(name, bare.SerializeToString(deterministic=True)), actor())
 
 
 def named(request: Any) -> list[Namespace]:
@@ -82,8 +91,7 @@ def reached(request: Any) -> tuple[Owners, list[Namespace]]:
     """Owner ids of a request and every namespace that they name; GLOBAL alone if they name none."""
     owner_ids = convert.owners(request.owners)
     check(owner_ids)
-    any_named = any(getattr(owner_ids, name) is not None for name in Owners.__struct_fields__ if name != "tenant")
-    return owner_ids, namespaces_for(owner_ids, () if any_named else (Scope.GLOBAL,))
+    return owner_ids, reached_by(owner_ids)
 
 
 def still_wanted(context: grpc.ServicerContext) -> Callable[[], bool]:

@@ -15,7 +15,7 @@ from memsvc.errors import InvalidArgument
 from memsvc.memory.sessions.consolidation import Consolidation, Consolidator
 from memsvc.model import Scope
 from memsvc.service import convert
-from memsvc.service.calls import LOCAL_ACTOR, answers, left_s, still_wanted
+from memsvc.service.calls import actor, answers, left_s, still_wanted
 from memsvc.v1 import session_service_pb2 as spb
 from memsvc.v1 import session_service_pb2_grpc as rpc
 
@@ -36,7 +36,7 @@ class ConsolidationCalls(rpc.SessionServiceServicer):
             convert.owners(request.owners),
             convert.optional_enum(Scope, request.scope, "scope"),
             request.discard,
-            LOCAL_ACTOR,
+            actor(),
         )
         return spb.SessionServiceEndResponse(consolidation=consolidation_message(view))
 

@@ -10,7 +10,8 @@ Rejected: one servicer method per file (they are ten lines each and share their 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import grpc
@@ -29,6 +30,7 @@ from memsvc.memory.settling import Settling
 from memsvc.memory.transactions import Mutation
 from memsvc.model import NEVER_US, NO_FILTER, Memory, MemoryType, Scope
 from memsvc.service import convert, status
+from memsvc.service.auth.guard import Gate
 from memsvc.service.calls import answers, budget_s, mutation, named, reached, still_wanted
 from memsvc.service.learning_servicer import LearningCalls
 from memsvc.v1 import memory_service_pb2 as spb
@@ -40,6 +42,8 @@ RECENT_MAX = 100
 
 class MemoryServicer(LearningCalls):
     """See the module. `remembered(memories, now_us)` gives them with their uses, and how well each is remembered."""
+
+    gate: Gate  # set by the server
 
     def __init__(
         self,
@@ -309,12 +313,17 @@ class MemoryServicer(LearningCalls):
     def Watch(self, request: spb.WatchRequest, context: grpc.ServicerContext) -> Iterator[spb.WatchResponse]:
         """Streams changes; see the contract."""
         try:
-            convert.refuse_unknown(request)
-            yield from self._watch(request, context)
+            checked = self.gate.enter("Watch", request, context)
+            with closing(self._watch(request, context)) as answers_of_watch:
+                for answer in answers_of_watch:
+                    self.gate.check_still(checked)  # a revoked token gets nothing more
+                    yield answer
         except MemsvcError as error:
             status.abort(context, error)
 
-    def _watch(self, request: spb.WatchRequest, context: grpc.ServicerContext) -> Iterator[spb.WatchResponse]:
+    def _watch(
+        self, request: spb.WatchRequest, context: grpc.ServicerContext
+    ) -> Generator[spb.WatchResponse, None, None]:
         if not 0 <= request.recent_count <= RECENT_MAX:
             raise InvalidArgument(f"recent_count must be from 0 to {RECENT_MAX}", field="recent_count")
         namespaces = named(request)

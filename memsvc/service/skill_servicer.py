@@ -19,7 +19,7 @@ from memsvc.memory.skills.patterns import Proposals
 from memsvc.memory.skills.skills import Match, RunOutcome, Skill, Skills
 from memsvc.model import Scope
 from memsvc.service import convert
-from memsvc.service.calls import LOCAL_ACTOR, answers, left_s, mutation, named
+from memsvc.service.calls import actor, answers, left_s, mutation, named
 from memsvc.v1 import skill_service_pb2 as spb
 from memsvc.v1 import skill_service_pb2_grpc as rpc
 
@@ -117,7 +117,7 @@ class SkillServicer(rpc.SkillServiceServicer):
     ) -> spb.SkillServiceProposeResponse:
         """Looks for step patterns that worked."""
         scope = convert.optional_enum(Scope, request.scope, "scope")
-        drafts = self._proposals.propose(convert.owners(request.owners), scope, LOCAL_ACTOR)
+        drafts = self._proposals.propose(convert.owners(request.owners), scope, actor())
         return spb.SkillServiceProposeResponse(drafts=[_skill(skill) for skill in drafts])
 
     @answers

@@ -30,6 +30,8 @@ CODES: dict[type[errors.MemsvcError], int] = {
     errors.SequenceNotReached: code_pb2.FAILED_PRECONDITION,
     errors.SequenceTooOld: code_pb2.OUT_OF_RANGE,
     errors.ResourceExhausted: code_pb2.RESOURCE_EXHAUSTED,
+    errors.Unauthenticated: code_pb2.UNAUTHENTICATED,
+    errors.PermissionDenied: code_pb2.PERMISSION_DENIED,
     errors.StoreLocked: code_pb2.FAILED_PRECONDITION,
     errors.FormatVersionUnknown: code_pb2.FAILED_PRECONDITION,
     errors.StoreCorrupt: code_pb2.DATA_LOSS,

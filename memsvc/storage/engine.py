@@ -43,12 +43,14 @@ class NamespaceHead(msgspec.Struct, frozen=True):
 class RecordTable(StrEnum):
     """Databases of small records beside the memories of a namespace: they have no versions and no change log.
 
-    PERMANENT is the permanent store: only `memory.permanent` names it.
+    PERMANENT is the permanent store: only `memory.permanent` names it. TOKEN is the register of tokens: only
+    `memory.token_register` names it.
     """
 
     ACCESS = "accesses"
     JOB = "jobs"
     PERMANENT = "permanent"
+    TOKEN = "tokens"  # noqa: S105  the name of a table
 
 
 class StoredAnswer(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ one); every key of user data begins with the 8-byte number of its namespace.
     answer_times  time, digest               -> (empty)
     models      digest(model id)             -> number, dimension, model id
     meta        name                         -> value
-    accesses, jobs, permanent   namespace, digest(key)  -> key, record
+    accesses, jobs, permanent, tokens   namespace, digest(key)  -> key, record
 
 Where a key holds a digest, the text itself is in the value and compared.
 

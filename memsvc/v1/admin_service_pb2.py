@@ -22,59 +22,82 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from memsvc.v1 import memory_pb2 as memsvc_dot_v1_dot_memory__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dmemsvc/v1/admin_service.proto\x12\tmemsvc.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16memsvc/v1/memory.proto\"\x9a\x01\n\rLifecycleStep\x12\x11\n\tmemory_id\x18\x01 \x01(\t\x12\'\n\tnamespace\x18\x02 \x01(\x0b\x32\x14.memsvc.v1.Namespace\x12*\n\x06\x61\x63tion\x18\x03 \x01(\x0e\x32\x1a.memsvc.v1.LifecycleAction\x12\x11\n\tretention\x18\x04 \x01(\x01\x12\x0e\n\x06reason\x18\x05 \x01(\t\"\x81\x01\n\x0fLifecycleCounts\x12\x12\n\nseen_count\x18\x01 \x01(\x03\x12\x13\n\x0b\x66\x61\x64\x65\x64_count\x18\x02 \x01(\x03\x12\x16\n\x0e\x61rchived_count\x18\x03 \x01(\x03\x12\x15\n\rexpired_count\x18\x04 \x01(\x03\x12\x16\n\x0eproposed_count\x18\x05 \x01(\x03\"y\n\x14PlanLifecycleRequest\x12!\n\x06owners\x18\x01 \x01(\x0b\x32\x11.memsvc.v1.Owners\x12\x11\n\tmax_steps\x18\x02 \x01(\x05\x12+\n\x07\x61t_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"l\n\x15PlanLifecycleResponse\x12*\n\x06\x63ounts\x18\x01 \x01(\x0b\x32\x1a.memsvc.v1.LifecycleCounts\x12\'\n\x05steps\x18\x02 \x03(\x0b\x32\x18.memsvc.v1.LifecycleStep\"8\n\x13RunLifecycleRequest\x12!\n\x06owners\x18\x01 \x01(\x0b\x32\x11.memsvc.v1.Owners\"B\n\x14RunLifecycleResponse\x12*\n\x06\x63ounts\x18\x01 \x01(\x0b\x32\x1a.memsvc.v1.LifecycleCounts\"\x11\n\x0fGetStatsRequest\"f\n\x0eNamespaceStats\x12(\n\x02\x61t\x18\x01 \x01(\x0b\x32\x1c.memsvc.v1.NamespaceSequence\x12\x14\n\x0cmemory_count\x18\x02 \x01(\x03\x12\x14\n\x0c\x61\x63tive_count\x18\x03 \x01(\x03\"\xd8\x03\n\x10GetStatsResponse\x12\x16\n\x0eserver_version\x18\x01 \x01(\t\x12+\n\tembedding\x18\x02 \x01(\x0b\x32\x18.memsvc.v1.EmbeddingInfo\x12\x14\n\x0cmemory_count\x18\x03 \x01(\x03\x12\x14\n\x0c\x61\x63tive_count\x18\x04 \x01(\x03\x12\x17\n\x0fnamespace_count\x18\x05 \x01(\x03\x12-\n\nnamespaces\x18\x06 \x03(\x0b\x32\x19.memsvc.v1.NamespaceStats\x12\x17\n\x0f\x64isk_size_bytes\x18\x07 \x01(\x03\x12\x1b\n\x13resident_size_bytes\x18\x08 \x01(\x03\x12\x14\n\x0crecall_count\x18\t \x01(\x03\x12\x1d\n\x15\x64\x65graded_recall_count\x18\n \x01(\x03\x12\x13\n\x0bwrite_count\x18\x0b \x01(\x03\x12\x10\n\x08uptime_s\x18\x0c \x01(\x03\x12\x1b\n\x13unindexed_row_count\x18\r \x01(\x03\x12\x1e\n\x16ingested_message_count\x18\x0e \x01(\x03\x12\x1a\n\x12kept_message_count\x18\x0f \x01(\x03\x12 \n\x18\x65valuator_fallback_count\x18\x10 \x01(\x03\"\x0f\n\rVerifyRequest\",\n\rVerifyProblem\x12\r\n\x05where\x18\x01 \x01(\t\x12\x0c\n\x04what\x18\x02 \x01(\t\"R\n\x0eVerifyResponse\x12*\n\x08problems\x18\x01 \x03(\x0b\x32\x18.memsvc.v1.VerifyProblem\x12\x14\n\x0cmemory_count\x18\x02 \x01(\x03\"\"\n\rBackupRequest\x12\x11\n\tdirectory\x18\x01 \x01(\t\"$\n\x0e\x42\x61\x63kupResponse\x12\x12\n\nsize_bytes\x18\x01 \x01(\x03\".\n\x13StartReindexRequest\x12\x17\n\x0fmodel_directory\x18\x01 \x01(\t\"@\n\x14StartReindexResponse\x12(\n\x06status\x18\x01 \x01(\x0b\x32\x18.memsvc.v1.ReindexStatus\"\x13\n\x11GetReindexRequest\">\n\x12GetReindexResponse\x12(\n\x06status\x18\x01 \x01(\x0b\x32\x18.memsvc.v1.ReindexStatus\"\x99\x01\n\rReindexStatus\x12&\n\x05state\x18\x01 \x01(\x0e\x32\x17.memsvc.v1.ReindexState\x12(\n\x06target\x18\x02 \x01(\x0b\x32\x18.memsvc.v1.EmbeddingInfo\x12\x12\n\ndone_count\x18\x03 \x01(\x03\x12\x13\n\x0btotal_count\x18\x04 \x01(\x03\x12\r\n\x05\x65rror\x18\x05 \x01(\t*\xa7\x01\n\x0fLifecycleAction\x12 \n\x1cLIFECYCLE_ACTION_UNSPECIFIED\x10\x00\x12\x19\n\x15LIFECYCLE_ACTION_FADE\x10\x01\x12\x1c\n\x18LIFECYCLE_ACTION_ARCHIVE\x10\x02\x12\x1b\n\x17LIFECYCLE_ACTION_EXPIRE\x10\x03\x12\x1c\n\x18LIFECYCLE_ACTION_PROPOSE\x10\x04*\x92\x01\n\x0cReindexState\x12\x1d\n\x19REINDEX_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12REINDEX_STATE_IDLE\x10\x01\x12\x19\n\x15REINDEX_STATE_RUNNING\x10\x02\x12\x16\n\x12REINDEX_STATE_DONE\x10\x03\x12\x18\n\x14REINDEX_STATE_FAILED\x10\x04\x32\x92\x04\n\x0c\x41\x64minService\x12\x43\n\x08GetStats\x12\x1a.memsvc.v1.GetStatsRequest\x1a\x1b.memsvc.v1.GetStatsResponse\x12=\n\x06Verify\x12\x18.memsvc.v1.VerifyRequest\x1a\x19.memsvc.v1.VerifyResponse\x12=\n\x06\x42\x61\x63kup\x12\x18.memsvc.v1.BackupRequest\x1a\x19.memsvc.v1.BackupResponse\x12O\n\x0cStartReindex\x12\x1e.memsvc.v1.StartReindexRequest\x1a\x1f.memsvc.v1.StartReindexResponse\x12I\n\nGetReindex\x12\x1c.memsvc.v1.GetReindexRequest\x1a\x1d.memsvc.v1.GetReindexResponse\x12R\n\rPlanLifecycle\x12\x1f.memsvc.v1.PlanLifecycleRequest\x1a .memsvc.v1.PlanLifecycleResponse\x12O\n\x0cRunLifecycle\x12\x1e.memsvc.v1.RunLifecycleRequest\x1a\x1f.memsvc.v1.RunLifecycleResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dmemsvc/v1/admin_service.proto\x12\tmemsvc.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16memsvc/v1/memory.proto\"\x87\x03\n\x05Token\x12\x10\n\x08token_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06tenant\x18\x03 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x04 \x01(\t\x12\x10\n\x08user_ids\x18\x05 \x03(\t\x12\x13\n\x0bproject_ids\x18\x06 \x03(\t\x12\x0e\n\x06grants\x18\x07 \x03(\t\x12\x11\n\tread_only\x18\x08 \x01(\x08\x12\r\n\x05\x61\x64min\x18\t \x01(\x08\x12.\n\nissue_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x65xpire_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0brevoke_time\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\rlast_use_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06key_id\x18\x0e \x01(\t\x12\x0e\n\x06issuer\x18\x0f \x01(\t\"\xc5\x01\n\x12\x43reateTokenRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06tenant\x18\x02 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x03 \x01(\t\x12\x10\n\x08user_ids\x18\x04 \x03(\t\x12\x13\n\x0bproject_ids\x18\x05 \x03(\t\x12\x0e\n\x06grants\x18\x06 \x03(\t\x12\x11\n\tread_only\x18\x07 \x01(\x08\x12\r\n\x05\x61\x64min\x18\x08 \x01(\x08\x12&\n\x03ttl\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\"F\n\x13\x43reateTokenResponse\x12\x0e\n\x06secret\x18\x01 \x01(\t\x12\x1f\n\x05token\x18\x02 \x01(\x0b\x32\x10.memsvc.v1.Token\"3\n\x0fGetTokenRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x10\n\x08token_id\x18\x02 \x01(\t\"3\n\x10GetTokenResponse\x12\x1f\n\x05token\x18\x01 \x01(\x0b\x32\x10.memsvc.v1.Token\"J\n\x11ListTokensRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"O\n\x12ListTokensResponse\x12 \n\x06tokens\x18\x01 \x03(\x0b\x32\x10.memsvc.v1.Token\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"6\n\x12RevokeTokenRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12\x10\n\x08token_id\x18\x02 \x01(\t\"6\n\x13RevokeTokenResponse\x12\x1f\n\x05token\x18\x01 \x01(\x0b\x32\x10.memsvc.v1.Token\"%\n\x11RotateKeysRequest\x12\x10\n\x08\x64rop_old\x18\x01 \x01(\x08\"=\n\x12RotateKeysResponse\x12\x0e\n\x06key_id\x18\x01 \x01(\t\x12\x17\n\x0f\x64ropped_key_ids\x18\x02 \x03(\t\"\x9a\x01\n\rLifecycleStep\x12\x11\n\tmemory_id\x18\x01 \x01(\t\x12\'\n\tnamespace\x18\x02 \x01(\x0b\x32\x14.memsvc.v1.Namespace\x12*\n\x06\x61\x63tion\x18\x03 \x01(\x0e\x32\x1a.memsvc.v1.LifecycleAction\x12\x11\n\tretention\x18\x04 \x01(\x01\x12\x0e\n\x06reason\x18\x05 \x01(\t\"\x81\x01\n\x0fLifecycleCounts\x12\x12\n\nseen_count\x18\x01 \x01(\x03\x12\x13\n\x0b\x66\x61\x64\x65\x64_count\x18\x02 \x01(\x03\x12\x16\n\x0e\x61rchived_count\x18\x03 \x01(\x03\x12\x15\n\rexpired_count\x18\x04 \x01(\x03\x12\x16\n\x0eproposed_count\x18\x05 \x01(\x03\"y\n\x14PlanLifecycleRequest\x12!\n\x06owners\x18\x01 \x01(\x0b\x32\x11.memsvc.v1.Owners\x12\x11\n\tmax_steps\x18\x02 \x01(\x05\x12+\n\x07\x61t_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"l\n\x15PlanLifecycleResponse\x12*\n\x06\x63ounts\x18\x01 \x01(\x0b\x32\x1a.memsvc.v1.LifecycleCounts\x12\'\n\x05steps\x18\x02 \x03(\x0b\x32\x18.memsvc.v1.LifecycleStep\"8\n\x13RunLifecycleRequest\x12!\n\x06owners\x18\x01 \x01(\x0b\x32\x11.memsvc.v1.Owners\"B\n\x14RunLifecycleResponse\x12*\n\x06\x63ounts\x18\x01 \x01(\x0b\x32\x1a.memsvc.v1.LifecycleCounts\"\x11\n\x0fGetStatsRequest\"f\n\x0eNamespaceStats\x12(\n\x02\x61t\x18\x01 \x01(\x0b\x32\x1c.memsvc.v1.NamespaceSequence\x12\x14\n\x0cmemory_count\x18\x02 \x01(\x03\x12\x14\n\x0c\x61\x63tive_count\x18\x03 \x01(\x03\"\xd8\x03\n\x10GetStatsResponse\x12\x16\n\x0eserver_version\x18\x01 \x01(\t\x12+\n\tembedding\x18\x02 \x01(\x0b\x32\x18.memsvc.v1.EmbeddingInfo\x12\x14\n\x0cmemory_count\x18\x03 \x01(\x03\x12\x14\n\x0c\x61\x63tive_count\x18\x04 \x01(\x03\x12\x17\n\x0fnamespace_count\x18\x05 \x01(\x03\x12-\n\nnamespaces\x18\x06 \x03(\x0b\x32\x19.memsvc.v1.NamespaceStats\x12\x17\n\x0f\x64isk_size_bytes\x18\x07 \x01(\x03\x12\x1b\n\x13resident_size_bytes\x18\x08 \x01(\x03\x12\x14\n\x0crecall_count\x18\t \x01(\x03\x12\x1d\n\x15\x64\x65graded_recall_count\x18\n \x01(\x03\x12\x13\n\x0bwrite_count\x18\x0b \x01(\x03\x12\x10\n\x08uptime_s\x18\x0c \x01(\x03\x12\x1b\n\x13unindexed_row_count\x18\r \x01(\x03\x12\x1e\n\x16ingested_message_count\x18\x0e \x01(\x03\x12\x1a\n\x12kept_message_count\x18\x0f \x01(\x03\x12 \n\x18\x65valuator_fallback_count\x18\x10 \x01(\x03\"\x0f\n\rVerifyRequest\",\n\rVerifyProblem\x12\r\n\x05where\x18\x01 \x01(\t\x12\x0c\n\x04what\x18\x02 \x01(\t\"R\n\x0eVerifyResponse\x12*\n\x08problems\x18\x01 \x03(\x0b\x32\x18.memsvc.v1.VerifyProblem\x12\x14\n\x0cmemory_count\x18\x02 \x01(\x03\"\"\n\rBackupRequest\x12\x11\n\tdirectory\x18\x01 \x01(\t\"$\n\x0e\x42\x61\x63kupResponse\x12\x12\n\nsize_bytes\x18\x01 \x01(\x03\".\n\x13StartReindexRequest\x12\x17\n\x0fmodel_directory\x18\x01 \x01(\t\"@\n\x14StartReindexResponse\x12(\n\x06status\x18\x01 \x01(\x0b\x32\x18.memsvc.v1.ReindexStatus\"\x13\n\x11GetReindexRequest\">\n\x12GetReindexResponse\x12(\n\x06status\x18\x01 \x01(\x0b\x32\x18.memsvc.v1.ReindexStatus\"\x99\x01\n\rReindexStatus\x12&\n\x05state\x18\x01 \x01(\x0e\x32\x17.memsvc.v1.ReindexState\x12(\n\x06target\x18\x02 \x01(\x0b\x32\x18.memsvc.v1.EmbeddingInfo\x12\x12\n\ndone_count\x18\x03 \x01(\x03\x12\x13\n\x0btotal_count\x18\x04 \x01(\x03\x12\r\n\x05\x65rror\x18\x05 \x01(\t*\xa7\x01\n\x0fLifecycleAction\x12 \n\x1cLIFECYCLE_ACTION_UNSPECIFIED\x10\x00\x12\x19\n\x15LIFECYCLE_ACTION_FADE\x10\x01\x12\x1c\n\x18LIFECYCLE_ACTION_ARCHIVE\x10\x02\x12\x1b\n\x17LIFECYCLE_ACTION_EXPIRE\x10\x03\x12\x1c\n\x18LIFECYCLE_ACTION_PROPOSE\x10\x04*\x92\x01\n\x0cReindexState\x12\x1d\n\x19REINDEX_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12REINDEX_STATE_IDLE\x10\x01\x12\x19\n\x15REINDEX_STATE_RUNNING\x10\x02\x12\x16\n\x12REINDEX_STATE_DONE\x10\x03\x12\x18\n\x14REINDEX_STATE_FAILED\x10\x04\x32\x89\x07\n\x0c\x41\x64minService\x12\x43\n\x08GetStats\x12\x1a.memsvc.v1.GetStatsRequest\x1a\x1b.memsvc.v1.GetStatsResponse\x12=\n\x06Verify\x12\x18.memsvc.v1.VerifyRequest\x1a\x19.memsvc.v1.VerifyResponse\x12=\n\x06\x42\x61\x63kup\x12\x18.memsvc.v1.BackupRequest\x1a\x19.memsvc.v1.BackupResponse\x12O\n\x0cStartReindex\x12\x1e.memsvc.v1.StartReindexRequest\x1a\x1f.memsvc.v1.StartReindexResponse\x12I\n\nGetReindex\x12\x1c.memsvc.v1.GetReindexRequest\x1a\x1d.memsvc.v1.GetReindexResponse\x12R\n\rPlanLifecycle\x12\x1f.memsvc.v1.PlanLifecycleRequest\x1a .memsvc.v1.PlanLifecycleResponse\x12O\n\x0cRunLifecycle\x12\x1e.memsvc.v1.RunLifecycleRequest\x1a\x1f.memsvc.v1.RunLifecycleResponse\x12L\n\x0b\x43reateToken\x12\x1d.memsvc.v1.CreateTokenRequest\x1a\x1e.memsvc.v1.CreateTokenResponse\x12\x43\n\x08GetToken\x12\x1a.memsvc.v1.GetTokenRequest\x1a\x1b.memsvc.v1.GetTokenResponse\x12I\n\nListTokens\x12\x1c.memsvc.v1.ListTokensRequest\x1a\x1d.memsvc.v1.ListTokensResponse\x12L\n\x0bRevokeToken\x12\x1d.memsvc.v1.RevokeTokenRequest\x1a\x1e.memsvc.v1.RevokeTokenResponse\x12I\n\nRotateKeys\x12\x1c.memsvc.v1.RotateKeysRequest\x1a\x1d.memsvc.v1.RotateKeysResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'memsvc.v1.admin_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_LIFECYCLEACTION']._serialized_start=1924
-  _globals['_LIFECYCLEACTION']._serialized_end=2091
-  _globals['_REINDEXSTATE']._serialized_start=2094
-  _globals['_REINDEXSTATE']._serialized_end=2240
-  _globals['_LIFECYCLESTEP']._serialized_start=102
-  _globals['_LIFECYCLESTEP']._serialized_end=256
-  _globals['_LIFECYCLECOUNTS']._serialized_start=259
-  _globals['_LIFECYCLECOUNTS']._serialized_end=388
-  _globals['_PLANLIFECYCLEREQUEST']._serialized_start=390
-  _globals['_PLANLIFECYCLEREQUEST']._serialized_end=511
-  _globals['_PLANLIFECYCLERESPONSE']._serialized_start=513
-  _globals['_PLANLIFECYCLERESPONSE']._serialized_end=621
-  _globals['_RUNLIFECYCLEREQUEST']._serialized_start=623
-  _globals['_RUNLIFECYCLEREQUEST']._serialized_end=679
-  _globals['_RUNLIFECYCLERESPONSE']._serialized_start=681
-  _globals['_RUNLIFECYCLERESPONSE']._serialized_end=747
-  _globals['_GETSTATSREQUEST']._serialized_start=749
-  _globals['_GETSTATSREQUEST']._serialized_end=766
-  _globals['_NAMESPACESTATS']._serialized_start=768
-  _globals['_NAMESPACESTATS']._serialized_end=870
-  _globals['_GETSTATSRESPONSE']._serialized_start=873
-  _globals['_GETSTATSRESPONSE']._serialized_end=1345
-  _globals['_VERIFYREQUEST']._serialized_start=1347
-  _globals['_VERIFYREQUEST']._serialized_end=1362
-  _globals['_VERIFYPROBLEM']._serialized_start=1364
-  _globals['_VERIFYPROBLEM']._serialized_end=1408
-  _globals['_VERIFYRESPONSE']._serialized_start=1410
-  _globals['_VERIFYRESPONSE']._serialized_end=1492
-  _globals['_BACKUPREQUEST']._serialized_start=1494
-  _globals['_BACKUPREQUEST']._serialized_end=1528
-  _globals['_BACKUPRESPONSE']._serialized_start=1530
-  _globals['_BACKUPRESPONSE']._serialized_end=1566
-  _globals['_STARTREINDEXREQUEST']._serialized_start=1568
-  _globals['_STARTREINDEXREQUEST']._serialized_end=1614
-  _globals['_STARTREINDEXRESPONSE']._serialized_start=1616
-  _globals['_STARTREINDEXRESPONSE']._serialized_end=1680
-  _globals['_GETREINDEXREQUEST']._serialized_start=1682
-  _globals['_GETREINDEXREQUEST']._serialized_end=1701
-  _globals['_GETREINDEXRESPONSE']._serialized_start=1703
-  _globals['_GETREINDEXRESPONSE']._serialized_end=1765
-  _globals['_REINDEXSTATUS']._serialized_start=1768
-  _globals['_REINDEXSTATUS']._serialized_end=1921
-  _globals['_ADMINSERVICE']._serialized_start=2243
-  _globals['_ADMINSERVICE']._serialized_end=2773
+  _globals['_LIFECYCLEACTION']._serialized_start=3099
+  _globals['_LIFECYCLEACTION']._serialized_end=3266
+  _globals['_REINDEXSTATE']._serialized_start=3269
+  _globals['_REINDEXSTATE']._serialized_end=3415
+  _globals['_TOKEN']._serialized_start=134
+  _globals['_TOKEN']._serialized_end=525
+  _globals['_CREATETOKENREQUEST']._serialized_start=528
+  _globals['_CREATETOKENREQUEST']._serialized_end=725
+  _globals['_CREATETOKENRESPONSE']._serialized_start=727
+  _globals['_CREATETOKENRESPONSE']._serialized_end=797
+  _globals['_GETTOKENREQUEST']._serialized_start=799
+  _globals['_GETTOKENREQUEST']._serialized_end=850
+  _globals['_GETTOKENRESPONSE']._serialized_start=852
+  _globals['_GETTOKENRESPONSE']._serialized_end=903
+  _globals['_LISTTOKENSREQUEST']._serialized_start=905
+  _globals['_LISTTOKENSREQUEST']._serialized_end=979
+  _globals['_LISTTOKENSRESPONSE']._serialized_start=981
+  _globals['_LISTTOKENSRESPONSE']._serialized_end=1060
+  _globals['_REVOKETOKENREQUEST']._serialized_start=1062
+  _globals['_REVOKETOKENREQUEST']._serialized_end=1116
+  _globals['_REVOKETOKENRESPONSE']._serialized_start=1118
+  _globals['_REVOKETOKENRESPONSE']._serialized_end=1172
+  _globals['_ROTATEKEYSREQUEST']._serialized_start=1174
+  _globals['_ROTATEKEYSREQUEST']._serialized_end=1211
+  _globals['_ROTATEKEYSRESPONSE']._serialized_start=1213
+  _globals['_ROTATEKEYSRESPONSE']._serialized_end=1274
+  _globals['_LIFECYCLESTEP']._serialized_start=1277
+  _globals['_LIFECYCLESTEP']._serialized_end=1431
+  _globals['_LIFECYCLECOUNTS']._serialized_start=1434
+  _globals['_LIFECYCLECOUNTS']._serialized_end=1563
+  _globals['_PLANLIFECYCLEREQUEST']._serialized_start=1565
+  _globals['_PLANLIFECYCLEREQUEST']._serialized_end=1686
+  _globals['_PLANLIFECYCLERESPONSE']._serialized_start=1688
+  _globals['_PLANLIFECYCLERESPONSE']._serialized_end=1796
+  _globals['_RUNLIFECYCLEREQUEST']._serialized_start=1798
+  _globals['_RUNLIFECYCLEREQUEST']._serialized_end=1854
+  _globals['_RUNLIFECYCLERESPONSE']._serialized_start=1856
+  _globals['_RUNLIFECYCLERESPONSE']._serialized_end=1922
+  _globals['_GETSTATSREQUEST']._serialized_start=1924
+  _globals['_GETSTATSREQUEST']._serialized_end=1941
+  _globals['_NAMESPACESTATS']._serialized_start=1943
+  _globals['_NAMESPACESTATS']._serialized_end=2045
+  _globals['_GETSTATSRESPONSE']._serialized_start=2048
+  _globals['_GETSTATSRESPONSE']._serialized_end=2520
+  _globals['_VERIFYREQUEST']._serialized_start=2522
+  _globals['_VERIFYREQUEST']._serialized_end=2537
+  _globals['_VERIFYPROBLEM']._serialized_start=2539
+  _globals['_VERIFYPROBLEM']._serialized_end=2583
+  _globals['_VERIFYRESPONSE']._serialized_start=2585
+  _globals['_VERIFYRESPONSE']._serialized_end=2667
+  _globals['_BACKUPREQUEST']._serialized_start=2669
+  _globals['_BACKUPREQUEST']._serialized_end=2703
+  _globals['_BACKUPRESPONSE']._serialized_start=2705
+  _globals['_BACKUPRESPONSE']._serialized_end=2741
+  _globals['_STARTREINDEXREQUEST']._serialized_start=2743
+  _globals['_STARTREINDEXREQUEST']._serialized_end=2789
+  _globals['_STARTREINDEXRESPONSE']._serialized_start=2791
+  _globals['_STARTREINDEXRESPONSE']._serialized_end=2855
+  _globals['_GETREINDEXREQUEST']._serialized_start=2857
+  _globals['_GETREINDEXREQUEST']._serialized_end=2876
+  _globals['_GETREINDEXRESPONSE']._serialized_start=2878
+  _globals['_GETREINDEXRESPONSE']._serialized_end=2940
+  _globals['_REINDEXSTATUS']._serialized_start=2943
+  _globals['_REINDEXSTATUS']._serialized_end=3096
+  _globals['_ADMINSERVICE']._serialized_start=3418
+  _globals['_ADMINSERVICE']._serialized_end=4323
 # @@protoc_insertion_point(module_scope)

@@ -1,5 +1,6 @@
 import datetime
 
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from memsvc.v1 import memory_pb2 as _memory_pb2
 from google.protobuf.internal import containers as _containers
@@ -36,6 +37,130 @@ REINDEX_STATE_IDLE: ReindexState
 REINDEX_STATE_RUNNING: ReindexState
 REINDEX_STATE_DONE: ReindexState
 REINDEX_STATE_FAILED: ReindexState
+
+class Token(_message.Message):
+    __slots__ = ("token_id", "name", "tenant", "agent_id", "user_ids", "project_ids", "grants", "read_only", "admin", "issue_time", "expire_time", "revoke_time", "last_use_time", "key_id", "issuer")
+    TOKEN_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    USER_IDS_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_IDS_FIELD_NUMBER: _ClassVar[int]
+    GRANTS_FIELD_NUMBER: _ClassVar[int]
+    READ_ONLY_FIELD_NUMBER: _ClassVar[int]
+    ADMIN_FIELD_NUMBER: _ClassVar[int]
+    ISSUE_TIME_FIELD_NUMBER: _ClassVar[int]
+    EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
+    REVOKE_TIME_FIELD_NUMBER: _ClassVar[int]
+    LAST_USE_TIME_FIELD_NUMBER: _ClassVar[int]
+    KEY_ID_FIELD_NUMBER: _ClassVar[int]
+    ISSUER_FIELD_NUMBER: _ClassVar[int]
+    token_id: str
+    name: str
+    tenant: str
+    agent_id: str
+    user_ids: _containers.RepeatedScalarFieldContainer[str]
+    project_ids: _containers.RepeatedScalarFieldContainer[str]
+    grants: _containers.RepeatedScalarFieldContainer[str]
+    read_only: bool
+    admin: bool
+    issue_time: _timestamp_pb2.Timestamp
+    expire_time: _timestamp_pb2.Timestamp
+    revoke_time: _timestamp_pb2.Timestamp
+    last_use_time: _timestamp_pb2.Timestamp
+    key_id: str
+    issuer: str
+    def __init__(self, token_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., agent_id: _Optional[str] = ..., user_ids: _Optional[_Iterable[str]] = ..., project_ids: _Optional[_Iterable[str]] = ..., grants: _Optional[_Iterable[str]] = ..., read_only: _Optional[bool] = ..., admin: _Optional[bool] = ..., issue_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoke_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_use_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., key_id: _Optional[str] = ..., issuer: _Optional[str] = ...) -> None: ...
+
+class CreateTokenRequest(_message.Message):
+    __slots__ = ("name", "tenant", "agent_id", "user_ids", "project_ids", "grants", "read_only", "admin", "ttl")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    USER_IDS_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_IDS_FIELD_NUMBER: _ClassVar[int]
+    GRANTS_FIELD_NUMBER: _ClassVar[int]
+    READ_ONLY_FIELD_NUMBER: _ClassVar[int]
+    ADMIN_FIELD_NUMBER: _ClassVar[int]
+    TTL_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    tenant: str
+    agent_id: str
+    user_ids: _containers.RepeatedScalarFieldContainer[str]
+    project_ids: _containers.RepeatedScalarFieldContainer[str]
+    grants: _containers.RepeatedScalarFieldContainer[str]
+    read_only: bool
+    admin: bool
+    ttl: _duration_pb2.Duration
+    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., agent_id: _Optional[str] = ..., user_ids: _Optional[_Iterable[str]] = ..., project_ids: _Optional[_Iterable[str]] = ..., grants: _Optional[_Iterable[str]] = ..., read_only: _Optional[bool] = ..., admin: _Optional[bool] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class CreateTokenResponse(_message.Message):
+    __slots__ = ("secret", "token")
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    secret: str
+    token: Token
+    def __init__(self, secret: _Optional[str] = ..., token: _Optional[_Union[Token, _Mapping]] = ...) -> None: ...
+
+class GetTokenRequest(_message.Message):
+    __slots__ = ("tenant", "token_id")
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_ID_FIELD_NUMBER: _ClassVar[int]
+    tenant: str
+    token_id: str
+    def __init__(self, tenant: _Optional[str] = ..., token_id: _Optional[str] = ...) -> None: ...
+
+class GetTokenResponse(_message.Message):
+    __slots__ = ("token",)
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    token: Token
+    def __init__(self, token: _Optional[_Union[Token, _Mapping]] = ...) -> None: ...
+
+class ListTokensRequest(_message.Message):
+    __slots__ = ("tenant", "page_size", "page_token")
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    tenant: str
+    page_size: int
+    page_token: str
+    def __init__(self, tenant: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListTokensResponse(_message.Message):
+    __slots__ = ("tokens", "next_page_token")
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    tokens: _containers.RepeatedCompositeFieldContainer[Token]
+    next_page_token: str
+    def __init__(self, tokens: _Optional[_Iterable[_Union[Token, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class RevokeTokenRequest(_message.Message):
+    __slots__ = ("tenant", "token_id")
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_ID_FIELD_NUMBER: _ClassVar[int]
+    tenant: str
+    token_id: str
+    def __init__(self, tenant: _Optional[str] = ..., token_id: _Optional[str] = ...) -> None: ...
+
+class RevokeTokenResponse(_message.Message):
+    __slots__ = ("token",)
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    token: Token
+    def __init__(self, token: _Optional[_Union[Token, _Mapping]] = ...) -> None: ...
+
+class RotateKeysRequest(_message.Message):
+    __slots__ = ("drop_old",)
+    DROP_OLD_FIELD_NUMBER: _ClassVar[int]
+    drop_old: bool
+    def __init__(self, drop_old: _Optional[bool] = ...) -> None: ...
+
+class RotateKeysResponse(_message.Message):
+    __slots__ = ("key_id", "dropped_key_ids")
+    KEY_ID_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_KEY_IDS_FIELD_NUMBER: _ClassVar[int]
+    key_id: str
+    dropped_key_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, key_id: _Optional[str] = ..., dropped_key_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class LifecycleStep(_message.Message):
     __slots__ = ("memory_id", "namespace", "action", "retention", "reason")

@@ -70,6 +70,31 @@ class AdminServiceStub:
                 request_serializer=memsvc_dot_v1_dot_admin__service__pb2.RunLifecycleRequest.SerializeToString,
                 response_deserializer=memsvc_dot_v1_dot_admin__service__pb2.RunLifecycleResponse.FromString,
                 _registered_method=True)
+        self.CreateToken = channel.unary_unary(
+                '/memsvc.v1.AdminService/CreateToken',
+                request_serializer=memsvc_dot_v1_dot_admin__service__pb2.CreateTokenRequest.SerializeToString,
+                response_deserializer=memsvc_dot_v1_dot_admin__service__pb2.CreateTokenResponse.FromString,
+                _registered_method=True)
+        self.GetToken = channel.unary_unary(
+                '/memsvc.v1.AdminService/GetToken',
+                request_serializer=memsvc_dot_v1_dot_admin__service__pb2.GetTokenRequest.SerializeToString,
+                response_deserializer=memsvc_dot_v1_dot_admin__service__pb2.GetTokenResponse.FromString,
+                _registered_method=True)
+        self.ListTokens = channel.unary_unary(
+                '/memsvc.v1.AdminService/ListTokens',
+                request_serializer=memsvc_dot_v1_dot_admin__service__pb2.ListTokensRequest.SerializeToString,
+                response_deserializer=memsvc_dot_v1_dot_admin__service__pb2.ListTokensResponse.FromString,
+                _registered_method=True)
+        self.RevokeToken = channel.unary_unary(
+                '/memsvc.v1.AdminService/RevokeToken',
+                request_serializer=memsvc_dot_v1_dot_admin__service__pb2.RevokeTokenRequest.SerializeToString,
+                response_deserializer=memsvc_dot_v1_dot_admin__service__pb2.RevokeTokenResponse.FromString,
+                _registered_method=True)
+        self.RotateKeys = channel.unary_unary(
+                '/memsvc.v1.AdminService/RotateKeys',
+                request_serializer=memsvc_dot_v1_dot_admin__service__pb2.RotateKeysRequest.SerializeToString,
+                response_deserializer=memsvc_dot_v1_dot_admin__service__pb2.RotateKeysResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer:
@@ -125,6 +150,41 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateToken(self, request, context):
+        """Issues a token. The answer is the only place where it is ever shown.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetToken(self, request, context):
+        """What is registered of a token.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListTokens(self, request, context):
+        """The tokens of a tenant, newest first, expired and revoked ones too.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RevokeToken(self, request, context):
+        """Revokes a token: no call that starts after the answer is accepted with it, and its watches end. Can't be undone.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RotateKeys(self, request, context):
+        """Makes a new signing key. Tokens signed by older keys stay good until they expire.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -162,6 +222,31 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.RunLifecycle,
                     request_deserializer=memsvc_dot_v1_dot_admin__service__pb2.RunLifecycleRequest.FromString,
                     response_serializer=memsvc_dot_v1_dot_admin__service__pb2.RunLifecycleResponse.SerializeToString,
+            ),
+            'CreateToken': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateToken,
+                    request_deserializer=memsvc_dot_v1_dot_admin__service__pb2.CreateTokenRequest.FromString,
+                    response_serializer=memsvc_dot_v1_dot_admin__service__pb2.CreateTokenResponse.SerializeToString,
+            ),
+            'GetToken': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetToken,
+                    request_deserializer=memsvc_dot_v1_dot_admin__service__pb2.GetTokenRequest.FromString,
+                    response_serializer=memsvc_dot_v1_dot_admin__service__pb2.GetTokenResponse.SerializeToString,
+            ),
+            'ListTokens': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTokens,
+                    request_deserializer=memsvc_dot_v1_dot_admin__service__pb2.ListTokensRequest.FromString,
+                    response_serializer=memsvc_dot_v1_dot_admin__service__pb2.ListTokensResponse.SerializeToString,
+            ),
+            'RevokeToken': grpc.unary_unary_rpc_method_handler(
+                    servicer.RevokeToken,
+                    request_deserializer=memsvc_dot_v1_dot_admin__service__pb2.RevokeTokenRequest.FromString,
+                    response_serializer=memsvc_dot_v1_dot_admin__service__pb2.RevokeTokenResponse.SerializeToString,
+            ),
+            'RotateKeys': grpc.unary_unary_rpc_method_handler(
+                    servicer.RotateKeys,
+                    request_deserializer=memsvc_dot_v1_dot_admin__service__pb2.RotateKeysRequest.FromString,
+                    response_serializer=memsvc_dot_v1_dot_admin__service__pb2.RotateKeysResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -354,6 +439,141 @@ class AdminService:
             '/memsvc.v1.AdminService/RunLifecycle',
             memsvc_dot_v1_dot_admin__service__pb2.RunLifecycleRequest.SerializeToString,
             memsvc_dot_v1_dot_admin__service__pb2.RunLifecycleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateToken(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memsvc.v1.AdminService/CreateToken',
+            memsvc_dot_v1_dot_admin__service__pb2.CreateTokenRequest.SerializeToString,
+            memsvc_dot_v1_dot_admin__service__pb2.CreateTokenResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetToken(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memsvc.v1.AdminService/GetToken',
+            memsvc_dot_v1_dot_admin__service__pb2.GetTokenRequest.SerializeToString,
+            memsvc_dot_v1_dot_admin__service__pb2.GetTokenResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTokens(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memsvc.v1.AdminService/ListTokens',
+            memsvc_dot_v1_dot_admin__service__pb2.ListTokensRequest.SerializeToString,
+            memsvc_dot_v1_dot_admin__service__pb2.ListTokensResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RevokeToken(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memsvc.v1.AdminService/RevokeToken',
+            memsvc_dot_v1_dot_admin__service__pb2.RevokeTokenRequest.SerializeToString,
+            memsvc_dot_v1_dot_admin__service__pb2.RevokeTokenResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RotateKeys(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memsvc.v1.AdminService/RotateKeys',
+            memsvc_dot_v1_dot_admin__service__pb2.RotateKeysRequest.SerializeToString,
+            memsvc_dot_v1_dot_admin__service__pb2.RotateKeysResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -385,6 +385,7 @@ def test_records_stay_in_their_table_and_namespace(engine: Engine) -> None:
         assert list(txn.records(RecordTable.JOB, OTHER)) == [("k", b"")]
         assert txn.record(RecordTable.ACCESS, NS, "k") == b"a"
         assert txn.record(RecordTable.PERMANENT, NS, "k") is None
+        assert txn.record(RecordTable.TOKEN, NS, "k") is None
         assert {(n, k) for n, k, _ in txn.all_records(RecordTable.ACCESS)} == {(NS, "k")}
         head = txn.head(NS)
     assert head == NamespaceHead(NS, 0, 0, 0)

@@ -1,0 +1,43 @@
+"""Where memories stand that a call names by id alone.
+
+Purpose: the scope and layer that a right is asked for. Both never change, so that what is found here still holds when
+the call comes to the memory itself.
+
+Threading: any number of threads; one read transaction a question.
+
+Rejected: asking inside of each call (a call that forgets to ask would be a hole).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from memsvc.memory.permanent import Permanent
+from memsvc.memory.transactions import Transactions
+from memsvc.model import Layer, Namespace, Scope, id_to_bytes
+
+Place = tuple[Scope, Layer]
+
+
+class Places:
+    """See the module. An id that is none, or is not in the namespaces, has no place."""
+
+    def __init__(self, transactions: Transactions, permanent: Permanent) -> None:
+        self._engine = transactions.engine
+        self._permanent = permanent
+
+    def of_memories(self, namespaces: Sequence[Namespace], memory_ids: Iterable[str]) -> set[Place]:
+        """Places of these memories; of an id, the first namespace that has it."""
+        found: set[Place] = set()
+        with self._engine.read() as txn:
+            for memory_id in memory_ids:
+                if id_to_bytes(memory_id) is None:
+                    continue
+                memory = next((m for m in (txn.get(name, memory_id) for name in namespaces) if m is not None), None)
+                if memory is not None:
+                    found.add((memory.namespace.scope, memory.layer))
+        return found
+
+    def of_permanent(self, namespaces: Sequence[Namespace], memory_id: str) -> set[Place]:
+        """The place of an entry of the permanent store."""
+        return {(name.scope, Layer.PERMANENT) for name in self._permanent.holding(namespaces, memory_id)}

@@ -1,0 +1,187 @@
+"""The register of tokens: which were issued, which are revoked, when each was last used. Never a token itself.
+
+Purpose: the only module that names the token table. A call asks the copy in RAM; a revocation is durable, and in the
+copy, before `revoke` returns. What a token grants is opaque here: the service's bytes.
+
+Threading: any number of threads. Records change in the store's write order; reading the copy takes no lock. The time of
+last use is noted in RAM and written by a thread every few seconds; a crash loses at most those since then.
+
+Rejected: a list of revoked ids only (a token that was never issued here would pass once a key leaks from a backup).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+
+import msgspec
+
+from memsvc.errors import MemsvcError, NotFound, StoreCorrupt
+from memsvc.memory import page_tokens
+from memsvc.model import Namespace, Scope
+from memsvc.storage.engine import Engine, RecordTable, WriteTxn
+
+LOG = logging.getLogger("memsvc.tokens")
+_LIST = "tokens"
+
+
+class TokenRecord(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """What is kept of a token. Times are UTC microseconds, 0 for never. `token_id` is ordered by time of issue;
+    `identity` is what the service encoded; `kid` names the key that signed; `issuer` is the actor. New fields go at
+    the end.
+    """
+
+    token_id: str
+    tenant: str
+    name: str
+    identity: bytes
+    kid: str
+    issuer: str
+    issue_time_us: int
+    expire_time_us: int
+    revoke_time_us: int = 0
+    last_use_time_us: int = 0
+
+
+_DECODER = msgspec.msgpack.Decoder(TokenRecord)
+
+
+class TokenRegister:
+    """See the module. Reads all records when it is made; raises StoreCorrupt."""
+
+    def __init__(self, engine: Engine, *, flush_s: float) -> None:
+        self._engine = engine
+        self._flush_s = flush_s
+        self._records: dict[str, TokenRecord] = {}
+        self._used: dict[str, int] = {}
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        with engine.read() as txn:
+            for _, key, raw in txn.all_records(RecordTable.TOKEN):
+                self._records[key] = _decoded(key, raw)
+
+    # -- asking --------------------------------------------------------------------------------------------------
+
+    def get(self, token_id: str) -> TokenRecord | None:
+        """The record, or None."""
+        return self._records.get(token_id)
+
+    def page(self, tenant: str | None, size: int, page_token: str) -> tuple[list[TokenRecord], str]:
+        """Records of a tenant (None: all), newest first, with the last use as it is now, and the token of the next
+        page ("" on the last). Raises InvalidArgument.
+        """
+        (after,) = page_tokens.decode(page_token, _LIST, tuple[str]) if page_token else ("",)
+        found = [
+            record
+            for record in list(self._records.values())
+            if (tenant is None or record.tenant == tenant) and (not after or record.token_id < after)
+        ]
+        found.sort(key=lambda record: record.token_id, reverse=True)
+        page = [self.with_use(record) for record in found[:size]]
+        return page, page_tokens.encode(_LIST, page[-1].token_id) if len(found) > size else ""
+
+    def with_use(self, record: TokenRecord) -> TokenRecord:
+        """The record with its last use, written or not."""
+        used_us = max(self._used.get(record.token_id, 0), record.last_use_time_us)
+        return msgspec.structs.replace(record, last_use_time_us=used_us)
+
+    def kids_in_use(self, now_us: int) -> set[str]:
+        """Keys that signed a token which neither expired nor was revoked."""
+        return {r.kid for r in list(self._records.values()) if not r.revoke_time_us and r.expire_time_us > now_us}
+
+    # -- changing ------------------------------------------------------------------------------------------------
+
+    def add(self, record: TokenRecord) -> None:
+        """Writes a new record. Raises what the store raises."""
+        self._engine.write(lambda txn: _put(txn, record), on_commit=lambda _: self._keep([record]))
+
+    def revoke(self, token_id: str, now_us: int) -> TokenRecord:
+        """Marks a token as revoked; one that is already stays as it is. Durable, and no longer accepted, when this
+        returns. Raises NotFound.
+        """
+        record = self._records.get(token_id)
+        if record is None:
+            raise NotFound(f"no token {token_id}", token_id=token_id)
+
+        def change(txn: WriteTxn) -> TokenRecord:
+            raw = txn.record(RecordTable.TOKEN, _namespace(record.tenant), token_id)
+            stored = record if raw is None else _decoded(token_id, raw)
+            if stored.revoke_time_us:
+                return stored
+            revoked = msgspec.structs.replace(stored, revoke_time_us=now_us)
+            _put(txn, revoked)
+            return revoked
+
+        return self._engine.write(change, on_commit=lambda revoked: self._keep([revoked]))
+
+    def note_use(self, token_id: str, now_us: int) -> None:
+        """Notes that a token was used."""
+        self._used[token_id] = now_us
+
+    def _keep(self, records: Iterable[TokenRecord]) -> None:
+        """In commit order: the store calls this for one commit at a time."""
+        for record in records:
+            self._records[record.token_id] = record
+
+    # -- last use ------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Starts the thread that writes uses."""
+        self._thread = threading.Thread(target=self._run, name="tokens", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stops the thread and writes what is left."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._flush_or_warn()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._flush_s):
+            self._flush_or_warn()
+
+    def _flush_or_warn(self) -> None:
+        try:
+            self.flush()
+        except MemsvcError as error:
+            # When a token was used is a statistic: the service goes on without it, and says so.
+            LOG.warning("could not write when tokens were used: %s", error.reason)
+
+    def flush(self) -> int:
+        """Writes uses that are newer than their record; returns how many."""
+        newer = {
+            token_id: used_us
+            for token_id, used_us in list(self._used.items())
+            if token_id in self._records and used_us > self._records[token_id].last_use_time_us
+        }
+        if not newer:
+            return 0
+
+        def change(txn: WriteTxn) -> list[TokenRecord]:
+            changed = []
+            for token_id, used_us in newer.items():
+                raw = txn.record(RecordTable.TOKEN, _namespace(self._records[token_id].tenant), token_id)
+                if raw is not None:
+                    stored = msgspec.structs.replace(_decoded(token_id, raw), last_use_time_us=used_us)
+                    _put(txn, stored)
+                    changed.append(stored)
+            return changed
+
+        return len(self._engine.write(change, on_commit=self._keep))
+
+
+def _namespace(tenant: str) -> Namespace:
+    return Namespace(tenant, Scope.GLOBAL, "")
+
+
+def _put(txn: WriteTxn, record: TokenRecord) -> None:
+    txn.put_record(RecordTable.TOKEN, _namespace(record.tenant), record.token_id, msgspec.msgpack.encode(record))
+
+
+def _decoded(key: str, raw: bytes) -> TokenRecord:
+    try:
+        return _DECODER.decode(raw)
+    except msgspec.MsgspecError as error:
+        raise StoreCorrupt(f"the record of token {key} can't be read; run `memsvc verify`") from error

@@ -1,0 +1,115 @@
+"""The guard: who calls, and whether the table of rules lets the call through.
+
+Purpose: `Gate` is what one service's calls ask: `caller` reads the token, `allow` applies the row. Both come before the
+call does anything.
+
+Threading: any number of threads.
+
+Rejected: a gRPC interceptor (a layer of handler objects on every call, and it sees bytes, not requests).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+
+from memsvc.errors import PermissionDenied, TokenMissing, Unauthenticated
+from memsvc.memory.owners import check
+from memsvc.memory.places import Places
+from memsvc.model import Scope
+from memsvc.service import convert
+from memsvc.service.auth.principal import LOCAL, Caller
+from memsvc.service.auth.rules import RULES, AdminRule, Rule
+from memsvc.service.auth.tokens import Checked, Tokens
+
+HEADER = "authorization"
+_SCHEME = "bearer "
+
+
+class Guard:
+    """See the module. Without `token_required` a call without a token is the local caller's: the server must then
+    listen on loopback only.
+    """
+
+    def __init__(self, tokens: Tokens, places: Places, *, token_required: bool) -> None:
+        self._tokens = tokens
+        self._places = places
+        self._token_required = token_required
+
+    def gate(self, service: str) -> Gate:
+        """What the calls of a service ask; `service` is its full name."""
+        name = service.rpartition(".")[2] + "/"
+        rows = {call.removeprefix(name): row for call, row in RULES.items() if call.startswith(name)}
+        return Gate(self, rows)
+
+    def checked(self, context: grpc.ServicerContext) -> Checked | None:
+        """The call's token; None for the local caller. Raises Unauthenticated and its kin."""
+        token = _bearer(context)
+        if token is not None:
+            return self._tokens.check(token)
+        if self._token_required:
+            raise TokenMissing("this server takes calls with a token only; see `memsvc token create`")
+        return None
+
+    def allow(self, row: Rule | AdminRule | None, caller: Caller, request: Any) -> None:
+        """Raises PermissionDenied naming what is missing."""
+        if caller.principal is None:
+            return
+        if row is None:
+            raise PermissionDenied("no rule allows this call with a token")
+        if isinstance(row, AdminRule):
+            caller.check_admin(row.tenant(request))
+            return
+        owners = convert.owners(request.owners)
+        check(owners)
+        caller.check_owners(owners)
+        if row.of_session:
+            caller.check_agent_named(owners)
+        for right, reach in row.needs:
+            for scope, layer in reach(request, owners, self._places):
+                if scope == Scope.SESSION:
+                    caller.check_session(owners)
+                caller.check_right(right, scope, layer)
+
+    def check_still(self, checked: Checked | None) -> None:
+        """For streams: raises Unauthenticated and its kin when the token is not good any more."""
+        if checked is not None:
+            self._tokens.check_now(checked)
+
+
+class Gate:
+    """A guard with one service's rows, by the name of the call."""
+
+    def __init__(self, guard: Guard, rows: dict[str, Rule | AdminRule]) -> None:
+        self.checked = guard.checked
+        self.check_still = guard.check_still
+        self._guard = guard
+        self._rows = rows
+
+    def enter(self, call: str, request: Any, context: grpc.ServicerContext) -> Checked | None:
+        """The call's token, after the row of the call was applied. Raises Unauthenticated, PermissionDenied, and
+        InvalidArgument for what the call itself would refuse.
+        """
+        checked = self._guard.checked(context)
+        convert.refuse_unknown(request)
+        if checked is not None:
+            self._guard.allow(self._rows.get(call), checked.caller, request)
+        return checked
+
+
+def caller_of(checked: Checked | None) -> Caller:
+    """Who calls."""
+    return LOCAL if checked is None else checked.caller
+
+
+def _bearer(context: grpc.ServicerContext) -> str | None:
+    """The token of the call; None without one. Raises Unauthenticated for a header that holds something else."""
+    found: str | None = None
+    for key, value in context.invocation_metadata():
+        if key != HEADER:
+            continue
+        if found is not None or not isinstance(value, str) or value[: len(_SCHEME)].lower() != _SCHEME:
+            raise Unauthenticated("the header `authorization` must be one `Bearer` and a token")
+        found = value[len(_SCHEME) :].strip()
+    return found
