@@ -197,7 +197,7 @@ class Service:
         self.tokens = open_tokens(settings, self.engine, revoked=self.feed.wake_all)
         self.guard = Guard(
             self.tokens,
-            Places(self.transactions, self.permanent),
+            Places(self.transactions, self.permanent, self.sessions, self.consolidator),
             token_required=settings.require_token or not is_loopback,
         )
         self.server = GrpcServer(

@@ -1,4 +1,4 @@
-"""Where memories stand that a call names by id alone.
+"""Where memories stand that a call names by id alone, and whose a session is.
 
 Purpose: the scope and layer that a right is asked for. Both never change, so that what is found here still holds when
 the call comes to the memory itself.
@@ -12,7 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from memsvc.memory.owners import Owners
 from memsvc.memory.permanent import Permanent
+from memsvc.memory.sessions.consolidation import Consolidator
+from memsvc.memory.sessions.sessions import Sessions
 from memsvc.memory.transactions import Transactions
 from memsvc.model import Layer, Namespace, Scope, id_to_bytes
 
@@ -22,9 +25,13 @@ Place = tuple[Scope, Layer]
 class Places:
     """See the module. An id that is none, or is not in the namespaces, has no place."""
 
-    def __init__(self, transactions: Transactions, permanent: Permanent) -> None:
+    def __init__(
+        self, transactions: Transactions, permanent: Permanent, sessions: Sessions, consolidator: Consolidator
+    ) -> None:
         self._engine = transactions.engine
         self._permanent = permanent
+        self._sessions = sessions
+        self._consolidator = consolidator
 
     def of_memories(self, namespaces: Sequence[Namespace], memory_ids: Iterable[str]) -> set[Place]:
         """Places of these memories; of an id, the first namespace that has it."""
@@ -41,3 +48,11 @@ class Places:
     def of_permanent(self, namespaces: Sequence[Namespace], memory_id: str) -> set[Place]:
         """The place of an entry of the permanent store."""
         return {(name.scope, Layer.PERMANENT) for name in self._permanent.holding(namespaces, memory_id)}
+
+    def owners_of_session(self, namespace: Namespace) -> Owners | None:
+        """Whom the open session belongs to, or else the one that was ended last; None for an id that nobody used."""
+        return self._sessions.owners_of(namespace) or self._consolidator.owners_of(namespace)
+
+    def owners_of_ended(self, namespace: Namespace) -> Owners | None:
+        """Whom the session belonged to that was ended last."""
+        return self._consolidator.owners_of(namespace)

@@ -176,6 +176,11 @@ class Consolidator:
         self._enqueue(namespace, 0.0)
         return job.view
 
+    def owners_of(self, namespace: Namespace) -> Owners | None:
+        """Whom the session belonged to that was ended last; None when none was."""
+        job = self._load(namespace)
+        return None if job is None else job.owners
+
     def status(self, owners: Owners) -> Consolidation:
         """How far it is. Raises NotFound for a session that was not ended, or whose record's time has passed."""
         check(owners)

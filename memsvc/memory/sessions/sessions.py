@@ -255,6 +255,11 @@ class Sessions:
             entry.session = self._summarised(entry.session)
             return entry.session
 
+    def owners_of(self, namespace: Namespace) -> Owners | None:
+        """Whom a session belongs to, sealed ones too; None when there is none."""
+        entry = self._entry(namespace)
+        return None if entry is None or entry.is_dropped else entry.session.owners
+
     def turns(self, namespace: Namespace) -> list[Message]:
         """Every turn of a session, oldest first, from the journal. Raises StoreCorrupt, StorageFailure."""
         records = (journal.decode(raw) for raw in self._log.read(namespace))

@@ -15,7 +15,7 @@ from typing import Any
 import grpc
 
 from memsvc.errors import PermissionDenied, TokenMissing, Unauthenticated
-from memsvc.memory.owners import check
+from memsvc.memory.owners import check, namespace_for
 from memsvc.memory.places import Places
 from memsvc.model import Scope
 from memsvc.service import convert
@@ -64,8 +64,9 @@ class Guard:
         owners = convert.owners(request.owners)
         check(owners)
         caller.check_owners(owners)
-        if row.of_session:
-            caller.check_agent_named(owners)
+        if row.whose is not None and owners.session_id is not None:
+            theirs = row.whose(self._places, namespace_for(owners, Scope.SESSION))
+            caller.check_session_is_own(owners, theirs)
         for right, reach in row.needs:
             for scope, layer in reach(request, owners, self._places):
                 if scope == Scope.SESSION:
@@ -82,7 +83,6 @@ class Gate:
     """A guard with one service's rows, by the name of the call."""
 
     def __init__(self, guard: Guard, rows: dict[str, Rule | AdminRule]) -> None:
-        self.checked = guard.checked
         self.check_still = guard.check_still
         self._guard = guard
         self._rows = rows

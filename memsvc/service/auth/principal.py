@@ -16,7 +16,7 @@ from enum import StrEnum
 
 import msgspec
 
-from memsvc.errors import InvalidArgument, LimitExceeded, PermissionDenied
+from memsvc.errors import InvalidArgument, LimitExceeded, NotFound, PermissionDenied
 from memsvc.memory.owners import DEFAULT_TENANT, Owners
 from memsvc.model import Layer, Scope
 
@@ -134,12 +134,27 @@ class Caller:
                 scope=Scope.SESSION.name,
             )
 
-    def check_agent_named(self, owners: Owners) -> None:
-        """Raises PermissionDenied when an agent's principal leaves its id out: an open session is one agent's."""
-        if self.principal is not None and owners.agent_id is None and self.principal.agent_id not in ("", ANY):
+    def check_session_is_own(self, owners: Owners, theirs: Owners | None) -> None:
+        """Raises PermissionDenied when an agent's principal leaves its id out of a call about a session, and NotFound
+        for a session that belongs to another agent or project than the call names; `theirs` None: to nobody yet.
+        """
+        principal = self.principal
+        if principal is None:
+            return
+        if owners.agent_id is None and principal.agent_id not in ("", ANY):
             raise PermissionDenied(
-                "calls of SessionService with an agent's token name owners.agent_id", owner="agent_id"
+                "a call about a session with an agent's token names owners.agent_id", owner="agent_id"
             )
+        for kept, given in (
+            ()
+            if theirs is None
+            else (
+                (theirs.agent_id, owners.agent_id),
+                (theirs.project_id, owners.project_id),
+            )
+        ):
+            if kept not in (None, given):
+                raise NotFound(f"no open session {owners.session_id}", session_id=owners.session_id or "")
 
     def check_right(self, right: Right, scope: Scope, layer: Layer) -> None:
         """Raises PermissionDenied naming right, scope and layer."""

@@ -43,10 +43,10 @@ class Need(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A row: all of the needs. `of_session`: the call belongs to an open session."""
+    """A row: all of the needs. `whose` says whom the session belongs to that the call is about."""
 
     needs: tuple[Need, ...]
-    of_session: bool = False
+    whose: Callable[[Places, Namespace], Owners | None] | None = None
 
 
 class AdminRule(NamedTuple):
@@ -195,8 +195,12 @@ def _of_owners(request: Any) -> str:
     return (request.owners.tenant or DEFAULT_TENANT) if request.HasField("owners") else ANY
 
 
-def _needs(*needs: tuple[Right, Reach], of_session: bool = False) -> Rule:
-    return Rule(tuple(Need(*need) for need in needs), of_session)
+def _needs(*needs: tuple[Right, Reach]) -> Rule:
+    return Rule(tuple(Need(*need) for need in needs))
+
+
+def _of_session(*needs: tuple[Right, Reach]) -> Rule:
+    return Rule(tuple(Need(*need) for need in needs), Places.owners_of_session)
 
 
 RULES: dict[str, Rule | AdminRule] = {
@@ -213,16 +217,16 @@ RULES: dict[str, Rule | AdminRule] = {
     "MemoryService/Review": _needs((READ, by_id(_decided)), (APPROVE, by_id(_decided))),
     "MemoryService/ListConflicts": _needs((READ, named(STORED))),
     "MemoryService/ResolveConflict": _needs((READ, by_id(_memory_id)), (APPROVE, by_id(_memory_id))),
-    "SessionService/Start": _needs((WRITE, session), of_session=True),
-    "SessionService/AppendTurns": _needs((WRITE, session), of_session=True),
-    "SessionService/GetState": _needs((READ, session), of_session=True),
-    "SessionService/UpdateState": _needs((READ, session), (WRITE, session), of_session=True),
-    "SessionService/RecordToolOutput": _needs((WRITE, session), of_session=True),
-    "SessionService/Assemble": _needs((READ, session), (READ, context), of_session=True),
-    "SessionService/End": _needs((WRITE, session), (WRITE, kept_of_session), of_session=True),
-    "SessionService/GetConsolidation": _needs((READ, session), of_session=True),
-    "SessionService/List": _needs((READ, session), of_session=True),
-    "ContextService/AssembleContext": _needs((READ, context)),
+    "SessionService/Start": _of_session((WRITE, session)),
+    "SessionService/AppendTurns": _of_session((WRITE, session)),
+    "SessionService/GetState": _of_session((READ, session)),
+    "SessionService/UpdateState": _of_session((READ, session), (WRITE, session)),
+    "SessionService/RecordToolOutput": _of_session((WRITE, session)),
+    "SessionService/Assemble": _of_session((READ, session), (READ, context)),
+    "SessionService/End": _of_session((WRITE, session), (WRITE, kept_of_session)),
+    "SessionService/GetConsolidation": Rule((Need(READ, session),), Places.owners_of_ended),
+    "SessionService/List": _of_session((READ, session)),
+    "ContextService/AssembleContext": _of_session((READ, context)),
     "EventService/Record": _needs((WRITE, target(EPISODIC))),
     "EventService/Query": _needs((READ, named(EPISODIC))),
     "FactService/Put": _needs((WRITE, target(SEMANTIC))),

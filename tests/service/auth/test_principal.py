@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memsvc.errors import InvalidArgument, LimitExceeded, PermissionDenied
+from memsvc.errors import InvalidArgument, LimitExceeded, NotFound, PermissionDenied
 from memsvc.memory.owners import Owners
 from memsvc.model import Layer, Scope
 from memsvc.service.auth.principal import LOCAL, Caller, Grant, Principal, Right, parse_grant, parse_grants
@@ -110,16 +110,28 @@ def test_an_agentless_principal_acts_for_no_agent_and_any_for_all():
     every.check_owners(Owners("x", "u", "p", "a"))
 
 
-def test_sessions_need_their_user_and_an_agent_its_name():
+def test_sessions_need_their_user():
     one = caller(user_ids=frozenset("u"), agent_id="a")
     one.check_session(Owners("t", "u", session_id="s"))
     with pytest.raises(PermissionDenied):
         one.check_session(Owners("t", session_id="s"))
     caller(user_ids=frozenset("*")).check_session(Owners("t", session_id="s"))
-    one.check_agent_named(Owners("t", agent_id="a"))
+
+
+def test_a_session_is_its_agents_and_projects():
+    one = caller(user_ids=frozenset("u"), project_ids=frozenset("p"), agent_id="a")
+    mine = Owners("t", "u", "p", "a", "s")
+    one.check_session_is_own(mine, None)
+    one.check_session_is_own(mine, mine)
+    one.check_session_is_own(mine, Owners("t", "u", session_id="s"))
+    for theirs in (Owners("t", "u", "p", "b", "s"), Owners("t", "u", "q", "a", "s")):
+        with pytest.raises(NotFound):
+            one.check_session_is_own(mine, theirs)
+        LOCAL.check_session_is_own(mine, theirs)
     with pytest.raises(PermissionDenied):
-        one.check_agent_named(Owners("t"))
-    caller().check_agent_named(Owners("t"))
+        one.check_session_is_own(Owners("t", "u", session_id="s"), None)
+    with pytest.raises(NotFound):
+        caller().check_session_is_own(Owners("t", "u", session_id="s"), mine)
 
 
 def test_admin_is_of_a_tenant_or_of_the_server():

@@ -32,4 +32,5 @@ def test_rows_fit_their_requests():
             assert row.needs, name
             assert fields["owners"].message_type.name == "Owners", name
         assert isinstance(row, AdminRule) == name.startswith("AdminService/"), name
-        assert not isinstance(row, Rule) or row.of_session == name.startswith("SessionService/"), name
+        of_session = name.startswith("SessionService/") or name == "ContextService/AssembleContext"
+        assert not isinstance(row, Rule) or (row.whose is not None) == of_session, name
