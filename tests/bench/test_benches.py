@@ -95,7 +95,7 @@ def test_token_saving(tmp_path: Path) -> None:
 
 def test_token_saving_in_two_languages(tmp_path: Path) -> None:
     said = {
-        "cn": ("我昨天去爬山了。", "听起来很好！" * 120, "昨天我去哪里了？"),
+        "cn": ("我昨天去爬山了。", "听起来很好！" * 400, "昨天我去哪里了？"),
         "en": ("I climbed.", "Oh.", "Did I climb?"),
     }
     for name, (query, response, question) in said.items():
