@@ -36,6 +36,9 @@ bench: install ## Run the benches (DATA=directory of the evaluation data)
 	@$(BIN)/python -m bench.restart
 	@$(BIN)/python -m bench.quality --dataset locomo --data $(DATA)
 	@$(BIN)/python -m bench.quality --dataset cmrc --data $(DATA)
+	@$(BIN)/python -m bench.token_saving --dataset locomo --data $(DATA)
+	@$(BIN)/python -m bench.token_saving --dataset memorybank --data $(DATA)
+	@$(BIN)/python -m bench.forgetting --data $(DATA)
 
 proto: install ## Regenerate the stubs from proto/
 	@$(BIN)/python proto/generate.py

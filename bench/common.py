@@ -53,6 +53,22 @@ def emit(result: dict[str, Any], tables: list[Table], as_json: bool) -> None:
         console.print(table)
 
 
+def table(title: str, rows: list[dict[str, Any]]) -> Table:
+    """A table of rows that have the same names."""
+    made = Table(*(name.replace("_", " ") for name in rows[0]), title=title)
+    for row in rows:
+        made.add_row(*(str(value) for value in row.values()))
+    return made
+
+
+def data_file(directory: Path, name: str) -> Path:
+    """A file of the evaluation data; ends the bench where it is missing."""
+    path = directory / name
+    if not path.exists():
+        sys.exit(f"{path} is missing: give the directory of the evaluation data with --data")
+    return path
+
+
 def percentiles(samples_s: list[float]) -> dict[str, float]:
     """p50, p95 and p99 in milliseconds."""
     p50, p95, p99 = (np.percentile(samples_s, q) * 1000 for q in (50, 95, 99))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,9 +129,7 @@ def measure(dataset: str, data: Path, questions: int) -> dict[str, Any]:
         common.server(Path(directory)) as (_, process, _),
     ):
         for name in FILES[dataset]:
-            path = data / name
-            if not path.exists():
-                sys.exit(f"{path} is missing: give the directory of the evaluation data with --data")
+            path = common.data_file(data, name)
             for case in READERS[dataset](json.loads(path.read_text("utf-8"))):
                 if questions:
                     case.questions, case.memories = case.questions[:questions], case.memories[:200]

@@ -81,8 +81,8 @@ class Settings(BaseSettings):
     lifecycle_interval_hours: float = Field(
         6.0, ge=0, le=8760, description="How often memories are archived, expired and proposed; 0: never by itself."
     )
-    fade_below: float = Field(0.6, ge=0, le=1, description="Retention below which a memory ranks lower.")
-    archive_below: float = Field(0.4, ge=0, le=1, description="Retention below which a memory is archived.")
+    fade_below: float = Field(0.45, ge=0, le=1, description="Retention below which a memory ranks lower.")
+    archive_below: float = Field(0.1, ge=0, le=1, description="Retention below which a memory is archived.")
     chat_url: str = Field("", description="Base URL of an OpenAI-compatible endpoint that judges unclear messages.")
     chat_model: str = Field("", description="Model that the endpoint is asked for.")
     chat_api_key: SecretStr = Field(SecretStr(""), description="Key of the endpoint.")

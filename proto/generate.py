@@ -23,6 +23,7 @@ PROTO_DIR = ROOT / "proto"
 SERVER_DIR = Path("memsvc/v1")
 CLIENT_DIR = Path("clients/python/memsvc_client/_proto")
 CLIENT_PROTOS = (
+    "admin_service",
     "memory",
     "memory_service",
     "context",

@@ -17,12 +17,14 @@ from pydantic import ValidationError
 
 # The order of --help.
 # isort: off
-from memsvc.cli import memories, learning, reviewing, serving, admin, models  # noqa: F401  # they register commands
+from memsvc.cli import memories, learning, reviewing  # noqa: F401  # they register commands
+from memsvc.cli import facts, events, skills, sessions, context, permanent  # noqa: F401
+from memsvc.cli import serving, admin, lifecycle, models  # noqa: F401
 
 # isort: on
-from memsvc.cli.common import app, err
+from memsvc.cli.common import app, err, say
 from memsvc.errors import MemsvcError
-from memsvc_client import MemsvcClientError
+from memsvc_client import MemsvcClientError, Unavailable
 
 __all__ = ["app", "main"]
 
@@ -33,7 +35,8 @@ def main() -> None:
         app()
     except (MemsvcError, MemsvcClientError) as error:
         err.print(f"[red]error[/red] {error.reason or getattr(error, 'code', '')}: ", end="")
-        err.print(error.message, markup=False, highlight=False)
+        hint = "; is `memsvc serve` running at that address?" if isinstance(error, Unavailable) else ""
+        say(err, f"{error.message}{hint}")
         sys.exit(1)
     except ValidationError as error:
         for problem in error.errors():

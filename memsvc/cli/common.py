@@ -13,19 +13,19 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import inspect
+import itertools
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from memsvc.config import ClientSettings, Settings
 from memsvc_client import MemoryClient
@@ -40,7 +40,10 @@ err = Console(stderr=True)
 out = Console()
 
 CLI_TIMEOUT_S = 30.0
+T = TypeVar("T")
 _DURATION = re.compile(r"(\d{1,6})([mhdw])", re.ASCII)
+_HARMLESS = "\n\t\u200c\u200d"  # the last two join letters of Persian and Indic scripts, and emoji
+_UNSHOWN = re.compile(r"[\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")  # json escapes the others
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -55,12 +58,20 @@ DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Data directory
 Server = Annotated[str, typer.Option("--server", help="HOST:PORT of the server (env MEMSVC_SERVER).")]
 Format = Annotated[Output, typer.Option("-o", "--output", help="text or json.")]
 MemoryId = Annotated[str, typer.Argument(help="mem_...")]
+Limit = Annotated[int, typer.Option("-n", "--limit", min=0, help="At most this many; 0: all.")]
+Scopes = Annotated[list[str] | None, typer.Option("--scope", help="Only these scopes; may be repeated.")]
+OneScope = Annotated[
+    str | None, typer.Option("--scope", help="session, agent, user, project or global; by the ids given if unset.")
+]
+Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the history.")]
 OWNER_OPTIONS: dict[str, Any] = {
     "user_id": Annotated[str, typer.Option("-u", "--user-id", help="Whose memories (env MEMSVC_USER_ID).")],
     "project_id": Annotated[str, typer.Option("-p", "--project-id", help="Project (env MEMSVC_PROJECT_ID).")],
     "agent_id": Annotated[str, typer.Option("-a", "--agent-id", help="Agent (env MEMSVC_AGENT_ID).")],
     "session_id": Annotated[str, typer.Option("-s", "--session-id", help="Session (env MEMSVC_SESSION_ID).")],
 }
+# Whom memories outlive a session for: a session alone says where something was said, not whose it is.
+LASTING_OWNERS = ("user_id", "project_id", "agent_id")
 
 
 @dataclass(frozen=True)
@@ -152,6 +163,11 @@ def given(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None and value != []}
 
 
+def take(found: Iterable[T], limit: int) -> list[T]:
+    """The first `limit` of a list that comes in pages; all for 0."""
+    return list(itertools.islice(found, limit or None))
+
+
 def utc_now() -> dt.datetime:
     """The wall clock; commands read it once and pass it on."""
     return dt.datetime.now(dt.UTC)
@@ -194,7 +210,7 @@ def escaped(text: str) -> str:
 
 def printable(text: str) -> str:
     """Text without control characters, for printing without markup."""
-    return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
+    return "".join(c if c.isprintable() or c in _HARMLESS else "\ufffd" for c in text)
 
 
 def say(console: Console, line: str) -> None:
@@ -203,40 +219,9 @@ def say(console: Console, line: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON value on standard output."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
-
-
-def print_memory(memory: dict[str, Any], call: Call) -> None:
-    """One memory, field by field."""
-    if call.wants_json:
-        print_json(memory)
-        return
-    table = Table(show_header=False)
-    for name, value in memory.items():
-        if value not in (None, "", [], {}):
-            table.add_row(name, escaped(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)))
-    out.print(table)
-
-
-def memories_table(memories: list[dict[str, Any]], scores: bool) -> Table:
-    """One memory a row."""
-    table = Table(show_lines=False, expand=True)
-    if scores:
-        table.add_column("score", justify="right", no_wrap=True)
-    for name in ("type", "scope"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("content", ratio=1, overflow="fold")
-    if scores:
-        table.add_column("why", no_wrap=True)
-    table.add_column("id", no_wrap=True, style="dim")
-    for memory in memories:
-        state = "" if memory["status"] == "active" else f" [{memory['status']}]"
-        cells = [memory["type"], memory["scope"], memory["content"] + state]
-        if scores:
-            cells = [f"{memory['score']:.3f}", *cells, ",".join(memory["paths"])]
-        table.add_row(*(escaped(cell) for cell in cells), memory["memory_id"])
-    return table
+    """One JSON value on standard output; what a terminal would obey instead of show is escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    sys.stdout.write(_UNSHOWN.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
 
 
 def progress() -> Progress:

@@ -20,13 +20,13 @@ import typer
 from rich.table import Table
 
 from memsvc.cli.common import (
+    LASTING_OWNERS,
     Bar,
     Call,
     app,
     err,
     escaped,
     examples,
-    memories_table,
     out,
     print_json,
     progress,
@@ -35,6 +35,7 @@ from memsvc.cli.common import (
     shared,
 )
 from memsvc.cli.message_files import BadLine, Record, parse
+from memsvc.cli.tables import ID, Column, memories_table, rows_table
 from memsvc_client import IngestResult, InvalidArgument, MemsvcClientError, Verdict
 from memsvc_client.learning import MESSAGES_MAX
 
@@ -141,8 +142,7 @@ def ingest(
     records, bad = parse(read_file(file))
     for problem in bad:
         so_far.refuse(problem)
-    # A session alone says where the messages were said, not that what they teach dies with it.
-    needed = ("user_id", "project_id", "agent_id", *(("session_id",) if scope == "session" else ()))
+    needed = (*LASTING_OWNERS, *(("session_id",) if scope == "session" else ()))
     stopped: BaseException | None = None
     with call.client(call.owners(needed), INGEST_TIMEOUT_S) as client, progress() as display:
         bar = Bar(display) if len(records) > MESSAGES_MAX else _no_bar
@@ -235,15 +235,12 @@ def conflicts_list(
     if not found:
         say(out, "no contradictions wait")
         return
-    table = Table(show_lines=True, expand=True)
-    for name in ("newer", "older", "what differs"):
-        table.add_column(name, ratio=1, overflow="fold")
-    table.add_column("id", no_wrap=True, style="dim")
-    for one in found:
-        older = "\n".join(memory["content"] for memory in one["older"])
-        cells = (one["newer"]["content"], older, one["summary"], one["memory_id"])
-        table.add_row(*(escaped(cell) for cell in cells))
-    out.print(table)
+    columns = [*(Column(name, text=True) for name in ("newer", "older", "what differs")), ID]
+    rows = [
+        (one["newer"]["content"], "\n".join(m["content"] for m in one["older"]), one["summary"], one["memory_id"])
+        for one in found
+    ]
+    out.print(rows_table(columns, rows, lines=True))
 
 
 @conflicts_app.command(

@@ -13,25 +13,22 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from memsvc.cli.common import (
     Call,
     MemoryId,
     app,
     err,
-    escaped,
     examples,
     given,
-    memories_table,
     moment,
     out,
     print_json,
-    print_memory,
     say,
     shared,
     utc_now,
 )
+from memsvc.cli.tables import Column, brief, components_table, memories_table, print_memory, rows_table
 from memsvc.errors import MemsvcError
 from memsvc_client import WriteResult
 
@@ -146,15 +143,6 @@ def recall(
         out.print(f"timings {hits.timings}", highlight=False)
     if hits.degraded:
         err.print(f"degraded: {', '.join(hits.degraded)}")
-
-
-def components_table(found: list[dict[str, Any]]) -> Table:
-    """Score components of hits."""
-    names = ("vector", "lexical", "exact", "time", "importance", "neighbour", "cosine", "bm25")
-    table = Table("content", *names)
-    for hit in found:
-        table.add_row(escaped(hit["content"][:40]), *(f"{hit['components'][name]:.3f}" for name in names))
-    return table
 
 
 @app.command(epilog=examples("memsvc get mem_0190f5c4-7a2e-7cc3-98c4-dc0c0c07398f"))
@@ -277,16 +265,15 @@ def history(
     if call.wants_json:
         print_json(changes)
         return
-    table = Table("time", "change", "version", "actor", "reason", "content")
-    for change in changes:
-        after = change["after"]
-        cells = (
-            change["time"],
+    columns = [Column("time"), Column("change"), Column("version", right=True), Column("content", text=True)]
+    rows = [
+        (
+            brief(change["time"]),
             change["kind"],
-            str(after["version"]),
-            change["actor"],
-            change["reason"],
-            after["content"],
+            str(change["after"]["version"]),
+            change["after"]["content"],
+            ": ".join(part for part in (change["actor"], change["reason"]) if part),
         )
-        table.add_row(*(escaped(cell) for cell in cells))
-    out.print(table)
+        for change in changes
+    ]
+    out.print(rows_table([*columns, Column("who and why", aside=True)], rows))

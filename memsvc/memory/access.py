@@ -51,7 +51,7 @@ class AccessBook:
         afterwards.
         """
         if len(self._queue) >= QUEUE_MAX:
-            self.dropped_count += 1
+            self.dropped_count += len(uses)
         elif uses:
             self._queue.append((uses, now_us))
 

@@ -2,7 +2,8 @@
 
 Purpose: permanent rules, what a recall finds, and the session's state become short lines in sections. What matters most
 claims the budget first: permanent rules, the session's goal and constraints, memories by score, then the rest of the
-session from its newest turn back. What does not fit is left out whole and counted.
+session from its newest turn back. What does not fit is left out whole and counted. Lines claim in short; what room is
+left at the end makes long ones whole again.
 
 Threading: any number of threads; stateless.
 
@@ -21,6 +22,8 @@ import msgspec
 from memsvc.errors import InvalidArgument, LimitExceeded
 from memsvc.memory.context_text import (
     CLOSE_MARKER,
+    LINE_MAX_CHARS,
+    LONG_LINE_MAX_CHARS,
     OPEN_MARKER,
     TITLES,
     Format,
@@ -134,12 +137,14 @@ class ContextBuilder:
         draft = _Draft(self._counts.of, request.token_budget)
         if Section.PERMANENT in wanted:
             for rule in self._rules(request.namespaces):
-                draft.claim(Line(Section.PERMANENT, neutral(rule.content), rule.memory_id))
+                draft.claim(Line(Section.PERMANENT, neutral(rule.content), rule.memory_id), whole=rule.content)
+            draft.lengthen()
         if view is not None and Section.SESSION in wanted:
             draft.claim_rows(_state_rows(view), limit=request.token_budget // STATE_SHARE)
         _claim_memories(draft, hits, request.max_memories, _spoken(view) if Section.SESSION in wanted else set())
         if view is not None and Section.SESSION in wanted:
             draft.claim_rows(_further_rows(view), limit=request.token_budget)
+        draft.lengthen()
         return self._fitted(draft, request, hits, degraded)
 
     def _recalled(self, request: ContextRequest, query: str, wanted: set[Section]) -> tuple[list[Hit], bool]:
@@ -166,7 +171,9 @@ class ContextBuilder:
         self._used([(hit.memory.namespace, hit.memory.memory_id) for hit in hits if hit.memory.memory_id in cited])
 
     def _fitted(self, draft: _Draft, request: ContextRequest, hits: Sequence[Hit], degraded: bool) -> Block:
-        """The block in its form; for forms that need more tokens than text, the last that claimed leave first."""
+        """The block in its form; for forms that need more tokens than text, long lines get short again and then
+        the last that claimed leave first.
+        """
         while True:
             lines = draft.ordered(best_last=request.best_last)
             text = rendered(lines, request.form)
@@ -175,7 +182,7 @@ class ContextBuilder:
                 self._note(hits, lines)
                 prompt = text if request.form == Format.TEXT else rendered(lines, Format.TEXT)
                 return Block(text, prompt, count, lines, draft.left_out_count, degraded)
-            draft.drop_last()
+            draft.give_back()
 
     def _tokens(self, lines: Sequence[Line], text: str, form: Format) -> int:
         """Tokens of a rendered block; a text block's rows were counted when they claimed their place."""
@@ -184,22 +191,31 @@ class ContextBuilder:
         return self._counts.of_joined((part for row in row_parts(lines) for part in row), text)
 
 
+class _Claim(msgspec.Struct):
+    """A line that has its tokens. `whole`: what it may still be made of; `short`: what it was before."""
+
+    line: Line
+    place: int
+    whole: str
+    short: Line | None = None
+
+
 class _Draft:
     """Lines in the order in which they claimed their tokens."""
 
     def __init__(self, tokens: Callable[[str], int], budget: int) -> None:
         self._tokens = tokens
         self._left = budget - tokens(OPEN_MARKER) - tokens(CLOSE_MARKER)
-        self._claimed: list[tuple[int, Line]] = []
+        self._claimed: list[_Claim] = []
         self._sections: set[Section] = set()
         self._keys: set[str] = set()
         self.left_out_count = 0
 
-    def claim(self, line: Line, place: int = 0, limit: int = BUDGET_MAX) -> int:
+    def claim(self, line: Line, place: int = 0, limit: int = BUDGET_MAX, whole: str = "") -> int:
         """Takes the line if it is new and fits into `limit` tokens; returns its tokens, 0 if not. Lines with a larger
-        `place` stand further down in their section.
+        `place` stand further down in their section. `whole`: the text that the line was cut from.
         """
-        key = same_key(line.text)
+        key = same_key(whole or line.text)
         if not key or key in self._keys:
             return 0
         cost = self._tokens(_CITATION_TOKENS_TEXT if line.memory_id else "-") + self._tokens(line.text)
@@ -211,18 +227,33 @@ class _Draft:
         self._left -= cost
         self._keys.add(key)
         self._sections.add(line.section)
-        self._claimed.append((place, line))
+        self._claimed.append(_Claim(line, place, whole if len(whole) > LINE_MAX_CHARS else ""))
         return cost
 
     def claim_rows(self, rows: Iterable[_Row], limit: int) -> None:
         """Claims each row of the session; all together at most `limit` tokens."""
         for row in rows:
-            limit -= self.claim(Line(Section.SESSION, neutral(row.text)), row.place, limit)
+            limit -= self.claim(Line(Section.SESSION, neutral(row.text)), row.place, limit, row.text)
 
-    def drop_last(self) -> None:
-        """Takes the line that claimed last out again."""
-        _, line = self._claimed.pop()
-        self.left_out_count += bool(line.memory_id)
+    def lengthen(self) -> None:
+        """Makes long lines whole while tokens are left, in the order in which they claimed."""
+        for claim in self._claimed:
+            if claim.whole:
+                text = neutral(claim.whole, LONG_LINE_MAX_CHARS)
+                more = self._tokens(text) - self._tokens(claim.line.text)
+                claim.whole = ""
+                if 0 < more <= self._left:
+                    self._left -= more
+                    claim.short = claim.line
+                    claim.line = msgspec.structs.replace(claim.line, text=text)
+
+    def give_back(self) -> None:
+        """Makes the last long line short again; where there is none, takes the line that claimed last out."""
+        for claim in reversed(self._claimed):
+            if claim.short is not None:
+                claim.line, claim.short = claim.short, None
+                return
+        self.left_out_count += bool(self._claimed.pop().line.memory_id)
 
     def ordered(self, *, best_last: bool) -> list[Line]:
         """The lines in block order: in a section of recalled memories the best last, or first; rows of the session by
@@ -230,11 +261,11 @@ class _Draft:
         """
         lines: list[Line] = []
         for section in Section:
-            members = [entry for entry in self._claimed if entry[1].section == section]
+            members = [claim for claim in self._claimed if claim.line.section == section]
             if section in _OLDEST_FIRST or (best_last and section != Section.PERMANENT):
                 members.reverse()
-            members.sort(key=lambda entry: entry[0])
-            lines += [line for _, line in members]
+            members.sort(key=lambda claim: claim.place)
+            lines += [claim.line for claim in members]
         return lines
 
 
@@ -262,8 +293,9 @@ def _claim_memories(draft: _Draft, hits: Sequence[Hit], most: int, spoken: set[s
         memory = hit.memory
         if same_key(memory.content) in spoken:
             continue
-        line = Line(section_of(memory), _memory_text(memory), memory.memory_id, hit.found.components[C_SCORE])
-        count += draft.claim(line) > 0
+        whole = _memory_text(memory)
+        line = Line(section_of(memory), neutral(whole), memory.memory_id, hit.found.components[C_SCORE])
+        count += draft.claim(line, whole=whole) > 0
 
 
 def _memory_text(memory: Memory) -> str:
@@ -272,7 +304,7 @@ def _memory_text(memory: Memory) -> str:
         text = f"{_day(memory.occur_time_us)}: {text}"
     if memory.status == Status.CONTESTED:
         text += " (contested: another statement says otherwise)"
-    return neutral(text)
+    return text
 
 
 def _day(time_us: int) -> str:

@@ -27,6 +27,7 @@ from memsvc.memory.one_line import shortened
 OPEN_MARKER = '<memory source="memsvc">'
 CLOSE_MARKER = "</memory>"
 LINE_MAX_CHARS = 280
+LONG_LINE_MAX_CHARS = 2000  # where the budget has room left
 
 
 class Section(IntEnum):
@@ -93,8 +94,8 @@ _DROPPED = frozenset(("Cc", "Cf", "Cs", "Co", "Cn"))
 _JOINERS = "\u200c\u200d"  # letters of Persian, Indic scripts and emoji
 
 
-def neutral(text: str) -> str:
-    """The text as one line of at most LINE_MAX_CHARS characters, without control characters (Unicode Cc, Cf but
+def neutral(text: str, limit: int = LINE_MAX_CHARS) -> str:
+    """The text as one line of at most `limit` characters, without control characters (Unicode Cc, Cf but
     joiners, Cs, Co, Cn), and with the brackets of control tokens and marker look-alikes made round.
     """
     if not text.isprintable():  # what most lines are
@@ -111,7 +112,7 @@ def neutral(text: str) -> str:
     while before != text:  # taking one token apart may put another together
         before = text
         text = _CONTROL.sub(lambda match: match.group().translate(_HARMLESS), text)
-    return shortened(text, LINE_MAX_CHARS)
+    return shortened(text, limit)
 
 
 def same_key(text: str) -> str:

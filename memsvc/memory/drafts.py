@@ -2,7 +2,7 @@
 
 Purpose: every input has a limit and an error that names it; the same door for write, batch and update.
 
-Threading: pure functions.
+Threading: pure functions; `check_causes` reads in the caller's transaction.
 
 Rejected: truncating what is too long (a statement cut in half says something else).
 """
@@ -21,10 +21,12 @@ from memsvc.model import (
     Event,
     Layer,
     MemoryType,
+    Namespace,
     Scope,
     Source,
     id_to_bytes,
 )
+from memsvc.storage.engine import ReadTxn
 
 SUBJECT_MAX_CHARS = 256
 TAGS_MAX = 64
@@ -111,6 +113,15 @@ def _check_event(draft: Draft, event: Event, path: str) -> None:
         raise _too_many(len(event.caused_by), CAUSES_MAX, f"{path}.event.caused_by")
     for memory_id in event.caused_by:
         check_memory_id(memory_id, f"{path}.event.caused_by")
+
+
+def check_causes(txn: ReadTxn, namespace: Namespace, draft: Draft, path: str) -> None:
+    """Raises InvalidArgument naming a cause that is not an event of the namespace; `check_draft` comes first."""
+    field = f"{path}.event.caused_by"
+    for cause in () if draft.event is None else draft.event.caused_by:
+        memory = txn.get(namespace, cause)
+        if memory is None or (memory.layer, memory.type) != (Layer.EPISODIC, MemoryType.EVENT):
+            raise InvalidArgument(f"{field}: {cause} is not an event of this namespace", field=field, memory_id=cause)
 
 
 def check_content(content: str, content_max_bytes: int, field: str) -> None:

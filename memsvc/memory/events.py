@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from memsvc.errors import Cancelled, InvalidArgument, StoreCorrupt
 from memsvc.memory import page_tokens
-from memsvc.memory.drafts import CAUSES_MAX, Draft, check_length, check_memory_id
+from memsvc.memory.drafts import Draft, check_length
 from memsvc.memory.facts import same_value
 from memsvc.memory.memories import Memories, WriteResult
-from memsvc.memory.owners import Owners, check, namespace_for
+from memsvc.memory.owners import Owners
 from memsvc.memory.recall import TOP_K_MAX, Recaller, RecallRequest, Weights
 from memsvc.memory.transactions import Mutation, Transactions
 from memsvc.model import (
@@ -102,19 +102,6 @@ class Events:
         `Memories.write` raises.
         """
         assert draft.event is not None
-        check(owners)
-        namespace = namespace_for(owners, draft.scope)
-        causes = draft.event.caused_by[: CAUSES_MAX + 1]  # too many are refused by the draft's own check
-        with self._transactions.engine.read() as txn:
-            for cause in causes:
-                check_memory_id(cause, "event.caused_by")
-                memory = txn.get(namespace, cause)
-                if memory is None or not is_event(memory):
-                    raise InvalidArgument(
-                        f"event.caused_by: {cause} is not an event of this namespace",
-                        field="event.caused_by",
-                        memory_id=cause,
-                    )
         try:
             (result,) = self._memories.write(owners, [draft], mutation, path=_PATH, still_wanted=still_wanted)
         except InvalidArgument as error:
@@ -245,11 +232,6 @@ def _rename(error: InvalidArgument) -> None:
         error.message = error.message.replace(old, new)
         error.field = error.field.replace(old, new)
         error.metadata = {key: value.replace(old, new) for key, value in error.metadata.items()}
-
-
-def is_event(memory: Memory) -> bool:
-    """Whether a memory tells of something that happened."""
-    return memory.layer == Layer.EPISODIC and memory.type == MemoryType.EVENT
 
 
 def _place(memory: Memory) -> tuple[int, str]:

@@ -6,11 +6,13 @@ is kept or staged is written like any other memory, in one transaction a call.
 Threading: any number of threads; the tails of sessions are behind a lock and bounded.
 
 Rejected: refusing a whole call for one message with a secret (a log of a day would be lost for one password); keeping
-the tails in the store (they only serve to see repeats and what "the second one" means).
+the tails in the store (they only serve to see repeats and what "the second one" means; a caller that must judge alike
+after a crash gives the history itself).
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -37,16 +39,18 @@ from memsvc.memory.funnel import (
     load_weights,
 )
 from memsvc.memory.funnel.evaluator import CueModel
-from memsvc.memory.funnel.values import FALLBACK
+from memsvc.memory.funnel.values import FALLBACK, history_tail
 from memsvc.memory.memories import Memories, WriteResult
 from memsvc.memory.owners import DEFAULT_TENANT, Owners, check, namespace_for
 from memsvc.memory.policies import Policies
-from memsvc.memory.sensitive import apply
+from memsvc.memory.sensitive import Action, Kind, Policy, apply
+from memsvc.memory.sensitive.text import PLACEHOLDER_OPEN
 from memsvc.memory.transactions import Mutation, Transactions
 from memsvc.model import NEVER_US, Layer, Namespace, Scope, Source
 
 MESSAGES_MAX = 200
 TAILS_MAX = 1024
+_HOLE = re.compile(re.escape(PLACEHOLDER_OPEN) + r"(\w+)\]")
 _STORED_LAYERS = (Layer.EPISODIC, Layer.SEMANTIC, Layer.PROCEDURAL)
 
 MakeJudge = Callable[[Judge], Judge]
@@ -125,10 +129,13 @@ class Ingestor:
         tool: str,
         dry_run: bool,
         mutation: Mutation,
+        history: Sequence[Message] | None = None,
         still_wanted: Callable[[], bool] = lambda: True,
     ) -> list[Judged]:
         """Judges the messages, oldest first, and stores what is worth it; one answer a message, in order.
 
+        `history`: what was said before them, oldest first. It gives context only, the last `history_messages` of it.
+        None: what earlier calls said in this session, as far as this process remembers.
         Raises InvalidArgument and LimitExceeded naming the field, and what `Memories.write` raises.
         """
         check(owners)
@@ -140,32 +147,27 @@ class Ingestor:
         refused: dict[int, str] = {}
         for i, message in enumerate(messages):
             try:
-                clean.append(
-                    msgspec.structs.replace(
-                        message,
-                        content=apply(message.content, policy, f"messages[{i}].content"),
-                        tool_calls=apply(message.tool_calls, policy, f"messages[{i}].tool_calls"),
-                    )
-                )
+                clean.append(_without_secrets(message, policy, f"messages[{i}]"))
             except SensitiveContent as error:
                 refused[i] = f"holds what must not be stored: {error.metadata['kinds']}"
         first = self._first_answer(owners, mutation)
         if first is not None:
             return first
         tail_key = (namespace, session_id)
-        with self._lock:
-            history = list(self._tails.get(tail_key, ()))
-        verdicts = iter(self._current_funnel().judge(clean, history) if clean else [])
+        before = self._tail(tail_key) if history is None else self._context(history, policy)
+        verdicts = iter(self._current_funnel().judge(clean, before) if clean else [])
         judged = []
         for i, message in enumerate(messages):
             if i in refused:
                 verdict = Verdict(decision=Decision.DROPPED, stage=Stage.RULE, reason=refused[i])
             else:
                 verdict = next(verdicts)
+            verdict = _without_holes(verdict, policy)
             judged.append(self._judged(verdict, message, session_id, tool, scope))
         if not dry_run:
             judged = self._stored(owners, judged, mutation, still_wanted)
-            self._remember(tail_key, [*history, *clean])
+            if history is None:
+                self._remember(tail_key, [*before, *clean])
         self._count(judged)
         return judged
 
@@ -231,6 +233,20 @@ class Ingestor:
             owners, drafts, mutation, list[Judged], answer, path="statements", still_wanted=still_wanted
         )
 
+    def _tail(self, key: tuple[Namespace, str]) -> list[Message]:
+        with self._lock:
+            return list(self._tails.get(key, ()))
+
+    def _context(self, history: Sequence[Message], policy: Policy) -> list[Message]:
+        """The end of a caller's history without what must not be stored."""
+        context = []
+        for message in history_tail(history, self._settings.history_messages):
+            try:
+                context.append(_without_secrets(message, policy, "history"))
+            except SensitiveContent:
+                continue  # it was refused in its own call too
+        return context
+
     def _remember(self, key: tuple[Namespace, str], messages: list[Message]) -> None:
         with self._lock:
             self._tails[key] = messages[-self._settings.history_messages :]
@@ -243,6 +259,28 @@ class Ingestor:
             self.counts.messages += len(judged)
             self.counts.kept += sum(one.verdict.decision == Decision.KEPT for one in judged)
             self.counts.fallbacks += sum(one.fell_back for one in judged)
+
+
+def _without_secrets(message: Message, policy: Policy, path: str) -> Message:
+    """The message as the tenant's policy lets it in. Raises SensitiveContent."""
+    return msgspec.structs.replace(
+        message,
+        content=apply(message.content, policy, f"{path}.content"),
+        tool_calls=apply(message.tool_calls, policy, f"{path}.tool_calls"),
+    )
+
+
+def _without_holes(verdict: Verdict, policy: Policy) -> Verdict:
+    """The verdict without statements that tell of a secret which a session redacted and the policy rejects: what is
+    left of "the password is [REDACTED:password]" is worth nothing.
+    """
+    rejected = {kind.value for kind in Kind if policy.action(kind) == Action.REJECT}
+    kept = tuple(one for one in verdict.candidates if rejected.isdisjoint(_HOLE.findall(one.content)))
+    if len(kept) == len(verdict.candidates):
+        return verdict
+    if kept:
+        return msgspec.structs.replace(verdict, candidates=kept)
+    return Verdict(decision=Decision.DROPPED, stage=Stage.RULE, reason="tells of a secret that was redacted")
 
 
 def _draft(candidate: Candidate, message: Message, source: Source, scope: Scope | None, staged: bool) -> Draft:

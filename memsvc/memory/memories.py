@@ -24,7 +24,7 @@ from memsvc.errors import InvalidArgument, NotActive, NotFound
 from memsvc.memory import listing
 from memsvc.memory.arbiter import Arbiter, Docket, Near, Ruling
 from memsvc.memory.conflict import Decision
-from memsvc.memory.drafts import BATCH_MAX, Draft, check_draft, kind_and_layer
+from memsvc.memory.drafts import BATCH_MAX, Draft, check_causes, check_draft, kind_and_layer
 from memsvc.memory.feed import ChangeEvent
 from memsvc.memory.owners import DEFAULT_TENANT, Owners, check, namespace_for
 from memsvc.memory.policies import Policies
@@ -142,6 +142,9 @@ class Memories:
         for i, draft in enumerate(drafts):
             at = path if len(drafts) == 1 else f"{path}[{i}]"
             check_draft(draft, self._content_max_bytes, at)
+            if draft.event is not None and draft.event.caused_by:
+                with self._transactions.engine.read() as reader:
+                    check_causes(reader, namespace_for(owners, draft.scope), draft, at)
             clean = self._without_secrets(owners.tenant or DEFAULT_TENANT, draft, at)
             memories.append(self._new_memory(clean, namespace_for(owners, draft.scope), now_us))
         transactions, arbiter = self._transactions, self._arbiter

@@ -5,11 +5,12 @@ Purpose: a key or value becomes one exact term of the postings, as an identifier
 each phrase waits at one word (the one at which the fewest wait), and only the words of the text are looked up.
 
 Rules. All text is compared in NFKC, case-folded, with single spaces. A key is named when all of its words are there, in
-any order (`_ - . : /` and camel case part words); where they are all stop words or single characters, only when it is
-there whole. A text or number value is named when it is there whole and says something: at least MIN_CHARS characters
-(MIN_RUN_CHARS of scripts without spaces), at least MIN_DIGITS digits for a number, not a stop word alone or one of
-PLAIN_VALUES, at most VALUE_MAX_CHARS characters. A key of one letter or character is never named. "Whole" is at word
-boundaries, where a join such as `-` or `.` belongs to the word, and anywhere in scripts without spaces.
+any order (`_ - . : /` and camel case part words); where they are all stop words or single characters, or where there
+are none, only when it is there whole. A text or number value is named when it is there whole and says something: at
+least MIN_CHARS characters (MIN_RUN_CHARS of scripts without spaces), at least MIN_DIGITS digits for a number, not a
+stop word alone or one of PLAIN_VALUES, at most VALUE_MAX_CHARS characters. A key of one stop word, letter or ASCII sign
+is never named. "Whole" is at word boundaries, where a join such as `-` or `.` belongs to the word, and anywhere in
+scripts without spaces.
 
 Threading: `add` by one writer at a time; `named` by any number of readers beside it, which may miss what is being added
 (its rows are not visible to them yet).
@@ -124,12 +125,12 @@ def _looked_up(text: str) -> tuple[str, dict[str, int]]:
             for i in range(len(part)):
                 found.setdefault(part[i], at + i)
                 found.setdefault(part[i : i + 2], at + i)
-    for match in _SYMBOLS.finditer(plain):
+    for match in _SYMBOL.finditer(plain):
         found.setdefault(match.group(), match.start())
     return plain, found
 
 
-_SYMBOLS = re.compile(r"[^\w\s]+")
+_SYMBOL = re.compile(r"[^\w\s]|_")  # one at a time: a text may have others beside a key's
 
 
 def _phrases(term: str) -> Iterator[_Phrase]:
@@ -140,19 +141,20 @@ def _phrases(term: str) -> Iterator[_Phrase]:
         return
     key = term[len(_KEY) :]
     for text in dict.fromkeys((folded(key), folded(camel_split(key)))):
-        parts = tuple(dict.fromkeys(part for part, _ in pieces(text)))
+        words = [part for part, _ in pieces(text)]
+        parts = tuple(dict.fromkeys(words))
         if not parts and (len(text) > 1 or not text.isascii()):
             yield _Phrase(term, (), text)
-        elif any(len(part) > 1 and part not in STOP_WORDS for part in parts):
+        elif any(len(part) > 1 and part not in STOP_WORDS and part not in STOP_BIGRAMS for part in parts):
             yield _Phrase(term, parts, "")
-        elif len(parts) > 1:
+        elif len(words) > 1:
             yield _Phrase(term, parts, text)
 
 
 def _anchors(phrase: _Phrase) -> list[str]:
     """What of a phrase is looked up: any one of them is in every text that names it."""
     if not phrase.parts:
-        return _SYMBOLS.findall(phrase.whole)[:1]
+        return _SYMBOL.findall(phrase.whole)
     anchors = []
     for part in phrase.parts:
         is_run = is_run_char(part[0]) and len(part) > 2
@@ -211,9 +213,7 @@ def _position(phrase: _Phrase, plain: str, found: dict[str, int]) -> int:
         return whole_at(plain, phrase.whole)
     first = len(plain)
     for part in phrase.parts:
-        at = found.get(part, -1)
-        if at < 0 and is_run_char(part[0]):
-            at = plain.find(part)
+        at = plain.find(part) if is_run_char(part[0]) else found.get(part, -1)
         if at < 0:
             return -1
         first = min(first, at)

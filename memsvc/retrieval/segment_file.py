@@ -7,7 +7,8 @@ Layout of `<digest>.seg`: magic, format (u32), header length (u64), msgpack head
 arrays back to back, 16-byte BLAKE2b over all before it. The graph beside it has its digest in the header. Both are
 written to temporary names, synced and renamed; the header is renamed last and names the graph file.
 
-Threading: `save` copies what changes in place under the segment's lock and writes outside of it.
+Threading: `save` copies what changes in place under the segment's lock and writes outside of it. `load` reads the graph
+on a thread beside.
 
 Rejected: numpy's .npz (zip's CRC costs more than the read), pickle (runs code), one file per array (no atomicity).
 """
@@ -18,6 +19,7 @@ import hashlib
 import logging
 import os
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -170,20 +172,21 @@ def load(directory: Path, namespace: Namespace, model_id: str, dim: int) -> Segm
         LOG.warning("saved segment %s can't be read (%s): rebuilding", path.name, error)
         return None
     try:
-        segment, header = _parse(raw, namespace, model_id, dim)
-        if header.graph_rows:
-            graph_path = directory / header.graph_file
-            if _digest_of(graph_path) != header.graph_digest:
-                raise ValueError("the graph's checksum is wrong")
-            segment.vectors.load_graph(graph_path, header.graph_rows, segment.rows * 5 // 4)
-            segment.drop_closed_from_graph()
+        header = _checked(raw, namespace, model_id, dim)
+        segment = Segment(namespace, header.model_id, header.dim)
+        with ThreadPoolExecutor(1) as beside:  # hashing and copying hold no GIL
+            graph = beside.submit(_load_graph, segment, directory, header)
+            _fill(segment, header, _arrays(raw, header))
+            graph.result()
+        segment.drop_closed_from_graph()
     except (KeyError, ValueError, OSError, RuntimeError, msgspec.MsgspecError, struct.error) as error:
         LOG.warning("saved segment %s is not usable (%s): rebuilding", path.name, error)
         return None
     return segment
 
 
-def _parse(raw: bytes, namespace: Namespace, model_id: str, dim: int) -> tuple[Segment, _Header]:
+def _checked(raw: bytes, namespace: Namespace, model_id: str, dim: int) -> _Header:
+    """The header of a whole file of this namespace and model. Raises ValueError for any other."""
     magic, version, header_length = _PREFIX.unpack_from(raw)
     if magic != MAGIC or version != FORMAT:
         raise ValueError("another format")
@@ -194,17 +197,30 @@ def _parse(raw: bytes, namespace: Namespace, model_id: str, dim: int) -> tuple[S
         raise ValueError("another namespace")
     if header.model_id != model_id or header.dim != dim:
         raise ValueError("another embedding model")
+    return header
+
+
+def _load_graph(segment: Segment, directory: Path, header: _Header) -> None:
+    if not header.graph_rows:
+        return
+    path = directory / header.graph_file
+    if _digest_of(path) != header.graph_digest:
+        raise ValueError("the graph's checksum is wrong")
+    segment.vectors.load_graph(path, header.graph_rows, header.rows * 5 // 4)
+
+
+def _arrays(raw: bytes, header: _Header) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = {}
-    offset = _PREFIX.size + header_length
+    offset = _PREFIX.size + _PREFIX.unpack_from(raw)[2]
     for name, dtype, shape in header.arrays:
         count = int(np.prod(shape, dtype=np.int64))
         arrays[name] = np.frombuffer(raw, np.dtype(dtype), count, offset).reshape(shape)
         offset += arrays[name].nbytes
-    return _rebuilt(header, arrays, namespace), header
+    return arrays
 
 
-def _rebuilt(header: _Header, arrays: dict[str, NDArray[Any]], namespace: Namespace) -> Segment:
-    segment = Segment(namespace, header.model_id, header.dim)
+def _fill(segment: Segment, header: _Header, arrays: dict[str, NDArray[Any]]) -> None:
+    """Everything but the graph."""
     rows = header.rows
     capacity = rows * 5 // 4 + 64
     segment.columns = Columns(capacity)
@@ -232,7 +248,6 @@ def _rebuilt(header: _Header, arrays: dict[str, NDArray[Any]], namespace: Namesp
     segment.document_count = header.document_count
     segment.total_length = header.total_length
     segment.rows = rows
-    return segment
 
 
 def _postings(header: _Header, arrays: dict[str, NDArray[Any]]) -> Postings:

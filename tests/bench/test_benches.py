@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -59,6 +61,79 @@ def test_quality_says_what_is_missing(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "is missing" in done.stderr
+
+
+def conversation(name: str, topics: tuple[str, ...]) -> dict[str, Any]:
+    """A LoCoMo conversation of two sessions; one question, which the first turn answers."""
+    turns = [{"speaker": "Ann", "dia_id": f"D1:{i}", "text": f"I went to the {t}."} for i, t in enumerate(topics, 1)]
+    later = [{"speaker": "Bob", "dia_id": "D2:1", "text": "Haha, see you!"}]
+    talk = {
+        "session_1": turns,
+        "session_1_date_time": "1:56 pm on 8 May, 2023",
+        "session_2": later,
+        "session_2_date_time": "9:10 am on 2 June, 2023",
+    }
+    question = {"question": f"Who went to the {topics[0]}?", "answer": "Ann", "evidence": ["D1:1"], "category": 4}
+    return {"sample_id": name, "conversation": talk, "qa": [question]}
+
+
+def write_locomo(directory: Path) -> None:
+    talks = [conversation("one", ("harbour", "bakery", "library")), conversation("two", ("museum", "lake", "station"))]
+    (directory / "locomo.dev.json").write_text(json.dumps(talks), "utf-8")
+
+
+def test_token_saving(tmp_path: Path) -> None:
+    write_locomo(tmp_path)
+    found = run("bench.token_saving", "--dataset", "locomo", "--data", str(tmp_path))["files"]["locomo.dev.json"]
+    assert found["questions"] == 1
+    for row in found["rows"]:
+        assert row["block_tokens"] <= row["token_budget"]
+        assert row["evidence_recall"] == row["whole"] == 1.0
+        assert row["memories"] == 4
+        assert row["saved"] == pytest.approx(1 - row["block_tokens"] / row["history_tokens"], abs=1e-3)
+
+
+def test_token_saving_in_two_languages(tmp_path: Path) -> None:
+    said = {
+        "cn": ("我昨天去爬山了。", "听起来很好！" * 400, "昨天我去哪里了？"),
+        "en": ("I climbed.", "Oh.", "Did I climb?"),
+    }
+    for name, (query, response, question) in said.items():
+        turn = {"user": "u", "date": "2023-05-01", "turn": 0, "query": query, "response": response}
+        asked = {"user": "u", "question": question, "evidence": [{"date": "2023-05-01", "turn": 0}]}
+        data = {"turns": [turn], "questions": [asked]}
+        (tmp_path / f"memorybank_{name}.dev.json").write_text(json.dumps(data), "utf-8")
+    files = run("bench.token_saving", "--dataset", "memorybank", "--data", str(tmp_path))["files"]
+    kept = {name: [r for r in one["rows"] if r["max_memories"] == 8][-1] for name, one in files.items()}
+    assert all(row["evidence_recall"] == 1.0 for row in kept.values())
+    assert kept["memorybank_cn.dev.json"]["whole"] == 0.0, "its line was cut"
+    assert kept["memorybank_en.dev.json"]["whole"] == 1.0
+    floor = files["memorybank_cn.dev.json"]["rows"][0]
+    assert (floor["token_budget"], floor["max_memories"]) == (256, "newest turns")
+    assert (floor["memories"], floor["evidence_recall"]) == (0, 0.0), "the turn has more tokens"
+
+
+def test_forgetting(tmp_path: Path) -> None:
+    write_locomo(tmp_path)
+    result = run("bench.forgetting", "--data", str(tmp_path))
+    assert (result["chosen_on"], result["held_out"]) == (["one"], ["two"])
+    for mode in ("funnel's importance", "no importance"):
+        rows = result[mode]["fading"]["held_out"] + result[mode]["archiving"] + result[mode]["defaults"]
+        assert all(0 <= row["noise_archived"] <= row["noise_forgotten"] <= 1 for row in rows)
+        assert all(row["noise_archived"] == row["evidence_archived"] == 0 for row in result[mode]["fading"]["held_out"])
+    aged = {row["days"]: row for row in result["no importance"]["defaults"]}
+    assert (aged[0]["noise_forgotten"], aged[365]["noise_forgotten"], aged[365]["points"]) == (0.0, 1.0, 0.0)
+    harshest = result["no importance"]["archiving"][-1]
+    assert (harshest["evidence_archived"], harshest["points"]) == (1.0, -100.0), "what is archived is not recalled"
+
+
+@pytest.mark.parametrize("bench", [("token_saving", "--dataset", "locomo"), ("forgetting",)])
+def test_missing_data_is_named(tmp_path: Path, bench: tuple[str, ...]) -> None:
+    name, *arguments = bench
+    command = [sys.executable, "-m", f"bench.{name}", *arguments, "--data", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "locomo.dev.json is missing" in done.stderr
 
 
 def test_policy(tmp_path: Path) -> None:

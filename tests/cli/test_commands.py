@@ -41,6 +41,12 @@ def test_all_commands_are_there():
     assert {" ".join(path) for path in commands()} >= {
         *"remember recall get list update forget history stats verify backup reindex serve demo version ingest".split(),
         *("model build", "model pull", "review export", "review apply", "conflicts list", "conflicts resolve"),
+        *(f"facts {name}" for name in "set get list history delete".split()),
+        *("events record", "events list", "context", "lifecycle plan", "lifecycle run"),
+        *(f"skills {name}" for name in "push pull list show history diff rollback match run".split()),
+        *(f"skills drafts {name}" for name in "list propose approve reject".split()),
+        *(f"session {name}" for name in "list show state end".split()),
+        *(f"permanent {name}" for name in "list propose decide put remove history".split()),
     }
 
 
@@ -53,7 +59,8 @@ def test_every_command_has_help_and_examples(path):
 
 
 def test_the_shared_options_are_on_every_command_against_a_server():
-    for path in ("remember", "ingest", "conflicts list", "review apply", "review export"):
+    local = ("serve", "demo", "version", "stats", "verify", "backup", "reindex", "model")
+    for path in (" ".join(path) for path in commands() if path[0] not in local):
         done = RUNNER.invoke(app, [*path.split(), "--help"], env={"COLUMNS": "200"})
         for option in ("--user-id", "--project-id", "--agent-id", "--session-id", "--server", "--output"):
             assert option in done.output, (path, option)

@@ -127,7 +127,12 @@ def test_ctrl_c_keeps_what_was_acknowledged_and_says_how_far_it_came(client, env
     texts = [f"From now on always name build number {i} after the river number {i * 7}." for i in range(20_000)]
     file.write_text(jsonl(*({"role": "user", "content": text} for text in texts)))
     process = subprocess.Popen(
-        [*COMMAND, "ingest", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        [*COMMAND, "ingest", str(file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
     )
     tick = threading.Event()
     while process.poll() is None and next(client.list(page_size=1), None) is None:

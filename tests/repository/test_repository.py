@@ -123,6 +123,8 @@ def test_readme_names_every_command() -> None:
     for command in app.registered_commands:
         name = command.name or command.callback.__name__.replace("_", "-")  # type: ignore[union-attr]
         assert f"`{name}" in readme or f"memsvc {name}" in readme, name
+    for group in app.registered_groups:
+        assert f"`memsvc {group.name} " in readme, group.name
 
 
 def test_readme_names_every_setting() -> None:

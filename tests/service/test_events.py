@@ -94,6 +94,9 @@ def test_what_is_refused_names_its_field(events, record, query, remember, owners
         info = refused(lambda cause=cause: record(owners, "x", caused_by=[cause]))
         assert info["field"] == "event.caused_by"
         assert cause in info["message"]
+        told = pb.EventDetail(event_type="note", caused_by=[cause])
+        info = refused(lambda told=told: remember(owners, "x", type=pb.MEMORY_TYPE_EVENT, event=told))
+        assert info["field"] == "memory.event.caused_by"
     assert refused(lambda: record(owners, "x", caused_by=["nonsense"]))["field"] == "event.caused_by"
     assert refused(lambda: query(owners, page_token="?"))["field"] == "page_token"
     assert refused(lambda: query(owners, page_size=1001))["field"] == "page_size"

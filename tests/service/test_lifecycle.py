@@ -89,7 +89,7 @@ def test_what_is_planned_is_what_a_run_does(old, clock):
     other = write(stub, "A pigeon sat on the roof", pb.Owners(user_id="u2"), type=pb.MEMORY_TYPE_EVENT, importance=0.1)
     nothing = admin.PlanLifecycle(apb.PlanLifecycleRequest(owners=OWNERS))
     assert (nothing.counts.seen_count, list(nothing.steps)) == (3, [])
-    clock.ahead_us = 700 * DAY_US
+    clock.ahead_us = 2500 * DAY_US
     plan = admin.PlanLifecycle(apb.PlanLifecycleRequest(owners=OWNERS))
     assert {(s.memory_id, s.action) for s in plan.steps} == {
         (event.memory_id, apb.LIFECYCLE_ACTION_ARCHIVE),
@@ -112,7 +112,7 @@ def test_what_is_planned_is_what_a_run_does(old, clock):
 def test_the_same_said_again_wakes_up(old, clock, again):
     _, stub, admin = old
     first = write(stub, "The user likes jasmine tea", type=pb.MEMORY_TYPE_PREFERENCE, importance=0.0)
-    clock.ahead_us = 36_000 * DAY_US // 2
+    clock.ahead_us = 25_000 * DAY_US
     assert admin.RunLifecycle(apb.RunLifecycleRequest()).counts.archived_count == 1
     woken = write(stub, again, type=pb.MEMORY_TYPE_PREFERENCE)
     assert (woken.outcome, woken.memory_id) == (spb.WRITE_OUTCOME_MERGED, first.memory_id)
@@ -128,7 +128,7 @@ def test_the_same_said_again_wakes_up(old, clock, again):
 def test_what_fades_ranks_lower_until_it_is_used(old, clock):
     service, stub, admin = old
     write(stub, "The blue notebook lies in the drawer", type=pb.MEMORY_TYPE_EVENT)
-    clock.ahead_us = 130 * DAY_US
+    clock.ahead_us = 300 * DAY_US
     write(stub, "A notebook, blue, with squared paper, was bought", type=pb.MEMORY_TYPE_EVENT)
     query = "blue notebook in the drawer"
     before = recalled(stub, query)

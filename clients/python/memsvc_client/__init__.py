@@ -1,7 +1,10 @@
 """Client of memsvc, the independent memory service for AI agents. See README.md beside this package."""
 
 from .aio import AsyncMemoryClient
-from .client import BackgroundRecall, MemoryClient
+from .aio_session import AsyncSession
+from .background import BackgroundRecall
+from .client import MemoryClient
+from .context import Context, ContextLine
 from .errors import (
     Aborted,
     AlreadyExists,
@@ -24,7 +27,14 @@ from .errors import (
     Unimplemented,
     Unknown,
 )
+from .events import AsyncEvents, Event, Events
+from .facts import AsyncFacts, Fact, Facts, FactWrite
+from .lifecycle import AsyncLifecycle, Lifecycle, LifecycleCounts, LifecyclePlan, LifecycleStep
+from .permanent import AsyncPermanent, Permanent, PermanentMemory
 from .results import Change, ForgetResult, Hit, Memory, Recall, WriteResult
+from .session import Session
+from .session_results import Consolidation, DialogueState, Dropped, SessionInfo, SessionState, ToolOutput, Turn
+from .skills import AsyncSkills, MatchedSkill, Skill, Skills, SkillWrite
 from .verdicts import Conflict, IngestedMemory, IngestResult, Verdict
 
 __version__ = "0.1.0"
@@ -32,13 +42,29 @@ __version__ = "0.1.0"
 __all__ = [
     "Aborted",
     "AlreadyExists",
+    "AsyncEvents",
+    "AsyncFacts",
+    "AsyncLifecycle",
     "AsyncMemoryClient",
+    "AsyncPermanent",
+    "AsyncSession",
+    "AsyncSkills",
     "BackgroundRecall",
     "Cancelled",
     "Change",
     "ClientClosed",
     "Conflict",
+    "Consolidation",
+    "Context",
+    "ContextLine",
     "DataLoss",
+    "DialogueState",
+    "Dropped",
+    "Event",
+    "Events",
+    "Fact",
+    "FactWrite",
+    "Facts",
     "FailedPrecondition",
     "ForgetResult",
     "Hit",
@@ -46,17 +72,32 @@ __all__ = [
     "IngestedMemory",
     "Internal",
     "InvalidArgument",
+    "Lifecycle",
+    "LifecycleCounts",
+    "LifecyclePlan",
+    "LifecycleStep",
+    "MatchedSkill",
     "Memory",
     "MemoryClient",
     "MemsvcClientError",
     "NotFound",
     "OutOfRange",
+    "Permanent",
+    "PermanentMemory",
     "PermissionDenied",
     "Recall",
     "ResourceExhausted",
+    "Session",
+    "SessionInfo",
+    "SessionState",
+    "Skill",
+    "SkillWrite",
+    "Skills",
     "StatusError",
     "Timeout",
+    "ToolOutput",
     "TransportError",
+    "Turn",
     "Unauthenticated",
     "Unavailable",
     "Unimplemented",

@@ -14,18 +14,32 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 
 from . import learning
+from ._proto import context_service_pb2_grpc as context_rpc
 from ._proto import memory_service_pb2 as spb
 from ._proto import memory_service_pb2_grpc as rpc
-from .calls import forget_all_request, forget_request, list_request, query_of, update_request
+from .aio_session import AsyncSession
+from .calls import forget_all_request, forget_request, history_pages, list_pages, query_of, update_request
+from .context import Context, Contexts
 from .core import Core, credentials
 from .errors import ClientClosed, MemsvcClientError, from_rpc_error
+from .events import AsyncEvents
+from .facts import AsyncFacts
+from .lifecycle import AsyncLifecycle
+from .operations import Call, iterate_async
+from .permanent import AsyncPermanent
 from .results import Change, ForgetResult, Memory, Recall, WriteResult
+from .session_core import SessionCore
+from .session_results import SessionInfo
+from .session_view import session_pages
+from .skills import AsyncSkills
 from .verdicts import Conflict, IngestResult
+
+T = TypeVar("T")
 
 
 class AsyncMemoryClient:
@@ -75,25 +89,45 @@ class AsyncMemoryClient:
             clock_s=clock_s,
             random=random.random,
         )
-        self._opened: tuple[Any, Any] | None = None
+        self._channel: grpc.aio.Channel | None = None
+        self._stubs: dict[Any, Any] = {}
         self._closed = False
         self._watch_task: asyncio.Task[None] | None = None
+        self._clock_s = clock_s
+        self._contexts = Contexts(self._core, cache_entries)
+        self._sending: set[AsyncSession] = set()
+        self.facts = AsyncFacts(self._core, self._call)
+        self.events = AsyncEvents(self._core, self._call)
+        self.skills = AsyncSkills(self._core, self._call)
+        self.permanent = AsyncPermanent(self._core, self._call)
+        self.lifecycle = AsyncLifecycle(self._core, self._call)
 
-    @property
-    def _stub(self) -> Any:
-        """The stub; the channel is made inside the running loop."""
+    def _service(self, stub: Callable[[Any], Any]) -> Any:
+        """The stub of a service; the channel is made inside the running loop."""
         if self._closed:
             raise ClientClosed("the client is closed")
-        if self._opened is None:
+        if self._channel is None:
             options = self._core.channel_options()
             target = self._core.target
-            channel = (
+            self._channel = (
                 grpc.aio.insecure_channel(target, options)
                 if self._secure is None
                 else grpc.aio.secure_channel(target, self._secure, options)
             )
-            self._opened = (channel, rpc.MemoryServiceStub(channel))
-        return self._opened[1]
+        if stub not in self._stubs:
+            self._stubs[stub] = stub(self._channel)
+        return self._stubs[stub]
+
+    @property
+    def _stub(self) -> Any:
+        return self._service(rpc.MemoryServiceStub)
+
+    async def _call(self, call: Call[T]) -> T:
+        """Sends a call of a resource."""
+        method = getattr(self._service(call.service), call.rpc)
+        if call.retried:
+            return call.read(await self._mutate(method, call.request))
+        return call.read(await self._read(method, call.request, call.timeout_s))
 
     async def recall(self, query: str = "", *, timeout_s: float | None = None, **options: Any) -> Recall:
         """See `MemoryClient.recall`."""
@@ -128,10 +162,53 @@ class AsyncMemoryClient:
         """Starts a recall at once; await the task to collect it."""
         return asyncio.get_running_loop().create_task(self.recall(query, timeout_s=timeout_s, **options))
 
+    async def context(self, query: str = "", *, timeout_s: float | None = None, **options: Any) -> Context:
+        """See `MemoryClient.context`."""
+        prepared = self._contexts.prepare(query, options)
+        stub = self._service(context_rpc.ContextServiceStub)
+        self._start_watch()
+        if not self._core.breaker.allow():
+            return self._contexts.fallback(prepared, "CIRCUIT_OPEN")
+        limit_s = self._core.timeout_s if timeout_s is None else timeout_s
+        try:
+            response = await stub.AssembleContext(prepared.request, timeout=limit_s, metadata=self._core.metadata)
+        except grpc.RpcError as error:
+            return self._contexts.not_answered(prepared, from_rpc_error(error))
+        except asyncio.CancelledError:
+            self._core.breaker.abandoned()
+            raise
+        return self._contexts.answered(prepared, response.context)
+
+    def session(
+        self,
+        session_id: str | None = None,
+        *,
+        goal: str = "",
+        tool: str = "",
+        ttl_s: float | None = None,
+        consolidate: bool = True,
+    ) -> AsyncSession:
+        """See `MemoryClient.session`; use with `async with`."""
+        state = SessionCore(
+            self._core,
+            self._contexts,
+            session_id=session_id,
+            goal=goal,
+            tool=tool,
+            ttl_s=ttl_s,
+            consolidate=consolidate,
+            clock_s=self._clock_s,
+        )
+        return AsyncSession(self, state)
+
+    def sessions(self, *, page_size: int = 100) -> AsyncIterator[SessionInfo]:
+        """See `MemoryClient.sessions`; use with `async for`."""
+        return iterate_async(self._call, session_pages(self._core, page_size))
+
     async def write(self, content: str, **fields: Any) -> WriteResult:
         """See `MemoryClient.write`."""
         request = self._core.write_request({"content": content, **fields})
-        response = await self._mutate("Write", request)
+        response = await self._mutate(self._stub.Write, request)
         self._core.wrote([request.memory], [response.result])
         return WriteResult(response.result)
 
@@ -141,21 +218,21 @@ class AsyncMemoryClient:
         """See `MemoryClient.batch_write`."""
         results: list[WriteResult] = []
         for request in self._core.batch_requests(items):
-            response = await self._mutate("BatchWrite", request)
+            response = await self._mutate(self._stub.BatchWrite, request)
             self._core.wrote(request.memories, response.results)
             results.extend(WriteResult(result) for result in response.results)
         return results
 
     async def update(self, memory_id: str, *, etag: str = "", reason: str = "", **fields: Any) -> Memory:
         """See `MemoryClient.update`."""
-        response = await self._mutate("Update", update_request(self._core, memory_id, etag, reason, fields))
+        response = await self._mutate(self._stub.Update, update_request(self._core, memory_id, etag, reason, fields))
         self._core.updated(response.memory)
         return Memory(response.memory)
 
     async def forget(self, memory_id: str | Iterable[str], *, reason: str = "", etag: str = "") -> ForgetResult:
         """See `MemoryClient.forget`."""
         request = forget_request(self._core, memory_id, reason, etag)
-        response = await self._mutate("Forget", request)
+        response = await self._mutate(self._stub.Forget, request)
         self._core.forgot(request.memory_ids, response.at)
         return ForgetResult(response)
 
@@ -165,7 +242,7 @@ class AsyncMemoryClient:
         self, *, scopes: Iterable[str] | None = None, reason: str = "", **options: Any
     ) -> ForgetResult:
         """See `MemoryClient.forget_all`."""
-        response = await self._mutate("Forget", forget_all_request(self._core, scopes, reason, options))
+        response = await self._mutate(self._stub.Forget, forget_all_request(self._core, scopes, reason, options))
         self._core.forgot((), response.at)
         return ForgetResult(response)
 
@@ -191,7 +268,7 @@ class AsyncMemoryClient:
         )
         verdicts: list[spb.MessageVerdict] = []
         for request in parts:
-            response = await self._part("Ingest", request, lambda: IngestResult(verdicts))
+            response = await self._part(self._stub.Ingest, request, lambda: IngestResult(verdicts))
             self._core.ingested(response.verdicts)
             verdicts.extend(response.verdicts)
         return IngestResult(verdicts)
@@ -200,25 +277,24 @@ class AsyncMemoryClient:
         """See `MemoryClient.review`."""
         memories: list[Memory] = []
         for request in learning.review_requests(self._core, decisions):
-            response = await self._part("Review", request, lambda: memories)
+            response = await self._part(self._stub.Review, request, lambda: memories)
             memories.extend(learning.settled(self._core, response.memories))
         return memories
 
     async def resolve_conflict(self, memory_id: str, resolution: str, *, reason: str = "") -> list[Memory]:
         """See `MemoryClient.resolve_conflict`."""
         request = learning.resolve_request(self._core, memory_id, resolution, reason)
-        return learning.settled(self._core, (await self._mutate("ResolveConflict", request)).memories)
+        return learning.settled(self._core, (await self._mutate(self._stub.ResolveConflict, request)).memories)
 
-    async def _part(self, name: str, request: Any, so_far: Callable[[], Any]) -> Any:
+    async def _part(self, method: Any, request: Any, so_far: Callable[[], Any]) -> Any:
         """One part of a call that is sent in parts: a failure carries what was acknowledged before."""
         try:
-            return await self._mutate(name, request)
+            return await self._mutate(method, request)
         except MemsvcClientError as error:
             error.partial = so_far()
             raise
 
-    async def _mutate(self, name: str, request: Any) -> Any:
-        method = getattr(self._stub, name)
+    async def _mutate(self, method: Any, request: Any) -> Any:
         self._start_watch()
         started_s = self._core.now_s()
         attempt = 0
@@ -237,44 +313,21 @@ class AsyncMemoryClient:
     async def get(self, memory_id: str, *, version: int = 0) -> Memory:
         """See `MemoryClient.get`."""
         request = spb.GetRequest(owners=self._core.owners, memory_id=memory_id, version=version)
-        return Memory((await self._read("Get", request)).memory)
+        return Memory((await self._read(self._stub.Get, request)).memory)
 
-    async def list(self, *, page_size: int = 100, **options: Any) -> AsyncIterator[Memory]:
+    def list(self, *, page_size: int = 100, **options: Any) -> AsyncIterator[Memory]:
         """See `MemoryClient.list`; use with `async for`."""
-        request = list_request(self._core, page_size, options)
-        while True:
-            response = await self._read("List", request)
-            for message in response.memories:
-                yield Memory(message)
-            if not response.next_page_token:
-                return
-            request.page_token = response.next_page_token
+        return iterate_async(self._call, list_pages(self._core, page_size, options))
 
     get_all = list
 
-    async def history(self, memory_id: str) -> AsyncIterator[Change]:
+    def history(self, memory_id: str) -> AsyncIterator[Change]:
         """See `MemoryClient.history`; use with `async for`."""
-        request = spb.HistoryRequest(owners=self._core.owners, memory_id=memory_id)
-        while True:
-            response = await self._read("History", request)
-            for message in response.changes:
-                yield Change(message)
-            if not response.next_page_token:
-                return
-            request.page_token = response.next_page_token
+        return iterate_async(self._call, history_pages(self._core, memory_id))
 
-    async def list_conflicts(
-        self, *, scopes: Iterable[str] | None = None, page_size: int = 100
-    ) -> AsyncIterator[Conflict]:
+    def list_conflicts(self, *, scopes: Iterable[str] | None = None, page_size: int = 100) -> AsyncIterator[Conflict]:
         """See `MemoryClient.list_conflicts`; use with `async for`."""
-        request = learning.conflicts_request(self._core, scopes, page_size)
-        while True:
-            response = await self._read("ListConflicts", request)
-            for message in response.conflicts:
-                yield Conflict(message)
-            if not response.next_page_token:
-                return
-            request.page_token = response.next_page_token
+        return iterate_async(self._call, learning.conflict_pages(self._core, scopes, page_size))
 
     async def watch(self) -> AsyncIterator[Change]:
         """See `MemoryClient.watch`; use with `async for`."""
@@ -288,11 +341,10 @@ class AsyncMemoryClient:
         finally:
             call.cancel()
 
-    async def _read(self, name: str, request: Any) -> Any:
+    async def _read(self, method: Any, request: Any, timeout_s: float | None = None) -> Any:
+        limit_s = self._core.write_timeout_s if timeout_s is None else timeout_s
         try:
-            return await getattr(self._stub, name)(
-                request, timeout=self._core.write_timeout_s, metadata=self._core.metadata
-            )
+            return await method(request, timeout=limit_s, metadata=self._core.metadata)
         except grpc.RpcError as error:
             raise from_rpc_error(error) from error
 
@@ -323,15 +375,17 @@ class AsyncMemoryClient:
             attempt += 1
 
     async def close(self) -> None:
-        """Ends the Watch task and the connection. Idempotent."""
+        """Ends the Watch task, what sessions still send, and the connection. Idempotent."""
         self._closed = True
         if self._watch_task is not None:
             self._watch_task.cancel()
             await asyncio.gather(self._watch_task, return_exceptions=True)
             self._watch_task = None
-        if self._opened is not None:
-            await self._opened[0].close()
-            self._opened = None
+        for session in list(self._sending):
+            await session._close()
+        if self._channel is not None:
+            await self._channel.close(None)
+            self._channel = None
 
     async def __aenter__(self) -> AsyncMemoryClient:
         return self

@@ -14,7 +14,10 @@ from typing import Any
 
 from . import requests
 from ._proto import memory_service_pb2 as spb
+from ._proto import memory_service_pb2_grpc as rpc
 from .core import Core
+from .operations import Call, Pages, page_of
+from .results import Change, Memory
 
 
 def query_of(call: str, query: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -54,7 +57,7 @@ def forget_all_request(
     request = spb.ForgetRequest(
         owners=core.owners,
         all=True,
-        scopes=requests.scopes(scopes),  # type: ignore[arg-type]
+        scopes=requests.scopes(scopes),
         reason=reason,
         request_id=requests.fresh_request_id(),
     )
@@ -62,14 +65,20 @@ def forget_all_request(
     return request
 
 
-def list_request(core: Core, page_size: int, options: Mapping[str, Any]) -> spb.ListRequest:
-    """A ListRequest for the first page."""
+def list_pages(core: Core, page_size: int, options: Mapping[str, Any]) -> Pages[Memory]:
+    """The pages of a List."""
     requests.check_names("list", options, (*requests.FILTER_NAMES, "scopes", "include_inactive"))
     request = spb.ListRequest(
         owners=core.owners,
-        scopes=requests.scopes(options.get("scopes")),  # type: ignore[arg-type]
+        scopes=requests.scopes(options.get("scopes")),
         include_inactive=bool(options.get("include_inactive")),
         page_size=page_size,
     )
     requests.condition(options, request.filter)
-    return request
+    return Pages(Call(rpc.MemoryServiceStub, "List", request, page_of("memories", Memory)))
+
+
+def history_pages(core: Core, memory_id: str) -> Pages[Change]:
+    """The pages of a History."""
+    request = spb.HistoryRequest(owners=core.owners, memory_id=memory_id)
+    return Pages(Call(rpc.MemoryServiceStub, "History", request, page_of("changes", Change)))

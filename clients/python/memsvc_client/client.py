@@ -10,52 +10,46 @@ Rejected: connecting in the constructor (an agent's start must not depend on the
 
 from __future__ import annotations
 
+import functools
 import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 
 from . import learning
+from ._proto import context_service_pb2_grpc as context_rpc
 from ._proto import memory_service_pb2 as spb
 from ._proto import memory_service_pb2_grpc as rpc
-from .calls import forget_all_request, forget_request, list_request, query_of, update_request
+from .background import BackgroundRecall
+from .calls import forget_all_request, forget_request, history_pages, list_pages, query_of, update_request
+from .context import Context, Contexts
 from .core import Core, PreparedRecall, credentials
 from .errors import Cancelled, ClientClosed, MemsvcClientError, from_rpc_error
+from .events import Events
+from .facts import Facts
+from .lifecycle import Lifecycle
+from .operations import Call, iterate
+from .permanent import Permanent
 from .results import Change, ForgetResult, Memory, Recall, WriteResult
+from .session import Session
+from .session_core import SessionCore
+from .session_results import SessionInfo
+from .session_view import session_pages
+from .skills import Skills
 from .verdicts import Conflict, IngestResult
 
 WATCH_JOIN_S = 2.0
-
-
-class BackgroundRecall:
-    """A recall that is on its way."""
-
-    def __init__(self, client: MemoryClient, prepared: PreparedRecall, call: Any, ready: Recall | None) -> None:
-        self._client = client
-        self._prepared = prepared
-        self._call = call
-        self._ready = ready
-        self._lock = threading.Lock()
-
-    def done(self) -> bool:
-        """Whether `result` would return at once."""
-        return self._ready is not None or self._call.done()
-
-    def result(self, timeout_s: float | None = None) -> Recall:
-        """The hits; falls back like `recall` when `timeout_s` (or the recall's own timeout) is over first."""
-        with self._lock:
-            if self._ready is None:
-                self._ready = self._client._collect(self._prepared, self._call, timeout_s)
-            return self._ready
+T = TypeVar("T")
 
 
 class MemoryClient:
     """A memory service at one address, for one set of owners. Creating it does no I/O.
 
+    `facts`, `events`, `skills`, `permanent` and `lifecycle` hold further calls; see the classes of these names.
     target: "HOST:PORT". timeout_s bounds a recall, write_timeout_s a mutation with its retries and every other call.
     token goes out as a bearer token, only over TLS or to loopback. cache_ttl_s and cache_entries bound the stored
     recall answers, recent_count the memories held for times without a server (0: none).
@@ -110,12 +104,39 @@ class MemoryClient:
         self._channel = (
             grpc.insecure_channel(target, options) if secure is None else grpc.secure_channel(target, secure, options)
         )
-        self._stub = rpc.MemoryServiceStub(self._channel)
         self._closed = threading.Event()
+        self._stubs: dict[Any, Any] = {}
+        self._stubs_lock = threading.Lock()
+        self._is_channel_closed = False
+        self._stub = self._service(rpc.MemoryServiceStub)
         self._watching = False
         self._watch_lock = threading.Lock()
         self._watch_thread: threading.Thread | None = None
         self._watch_call: Any = None
+        self._clock_s = clock_s
+        self._contexts = Contexts(self._core, cache_entries)
+        self._sending: set[Session] = set()
+        self.facts = Facts(self._core, self._call)
+        self.events = Events(self._core, self._call)
+        self.skills = Skills(self._core, self._call)
+        self.permanent = Permanent(self._core, self._call)
+        self.lifecycle = Lifecycle(self._core, self._call)
+
+    def _service(self, stub: Callable[[grpc.Channel], Any]) -> Any:
+        """The stub of a service."""
+        with self._stubs_lock:
+            if stub not in self._stubs:
+                if self._is_channel_closed:  # grpc would crash
+                    raise ClientClosed("the client is closed")
+                self._stubs[stub] = stub(self._channel)
+            return self._stubs[stub]
+
+    def _call(self, call: Call[T]) -> T:
+        """Sends a call of a resource."""
+        method = getattr(self._service(call.service), call.rpc)
+        if call.retried:
+            return call.read(self._mutate(method, call.request))
+        return call.read(self._read(method, call.request, call.timeout_s))
 
     # -- recall --------------------------------------------------------------------------------------------------
 
@@ -165,13 +186,13 @@ class MemoryClient:
         if ready is None and not core.breaker.allow():
             ready = core.fallback(prepared, "CIRCUIT_OPEN")
         if ready is not None:
-            return BackgroundRecall(self, prepared, None, ready)
+            return BackgroundRecall(None, lambda _: ready, ready)
         call = self._stub.Recall.future(
             core.fence(prepared),
             timeout=core.timeout_s if timeout_s is None else timeout_s,
             metadata=core.metadata,
         )
-        return BackgroundRecall(self, prepared, call, None)
+        return BackgroundRecall(call, functools.partial(self._collect, prepared, call))
 
     def _collect(self, prepared: PreparedRecall, call: Any, timeout_s: float | None) -> Recall:
         try:
@@ -185,6 +206,63 @@ class MemoryClient:
             return self._core.fallback(prepared, "CANCELLED")
         except grpc.RpcError as error:
             return self._core.not_answered(prepared, from_rpc_error(error))
+
+    # -- context and sessions ------------------------------------------------------------------------------------
+
+    def context(self, query: str = "", *, timeout_s: float | None = None, **options: Any) -> Context:
+        """The block of memories for a prompt. Never raises for a slow or missing server: at the timeout it is the last
+        block of the same request (source "cache"), or empty (source "none"), and `degraded` says so.
+
+        Options: token_budget (32 to 131072, default 1024), sections (permanent, preferences, facts, skills, events,
+        session), format (text, json, messages), order (best_last, best_first), max_memories (default 8), scopes,
+        min_score, latency_budget_ms, and `recall`'s filters.
+        Raises TypeError for an unknown name, InvalidArgument and other StatusErrors for the caller's own mistakes.
+        """
+        self._check_open()
+        prepared = self._contexts.prepare(query, options)
+        self._start_watch()
+        if not self._core.breaker.allow():
+            return self._contexts.fallback(prepared, "CIRCUIT_OPEN")
+        try:
+            response = self._service(context_rpc.ContextServiceStub).AssembleContext(
+                prepared.request,
+                timeout=self._core.timeout_s if timeout_s is None else timeout_s,
+                metadata=self._core.metadata,
+            )
+        except grpc.RpcError as error:
+            return self._contexts.not_answered(prepared, from_rpc_error(error))
+        return self._contexts.answered(prepared, response.context)
+
+    def session(
+        self,
+        session_id: str | None = None,
+        *,
+        goal: str = "",
+        tool: str = "",
+        ttl_s: float | None = None,
+        consolidate: bool = True,
+    ) -> Session:
+        """A session, for `with`. No I/O before it begins.
+
+        session_id: the client's, or a fresh one, if left out; an open one of that id is resumed. goal: what the user
+        wants, if known. ttl_s: how long the server keeps it without a call. consolidate: whether its end moves what
+        mattered to the long-term layers, or drops everything. Raises InvalidArgument.
+        """
+        state = SessionCore(
+            self._core,
+            self._contexts,
+            session_id=session_id,
+            goal=goal,
+            tool=tool,
+            ttl_s=ttl_s,
+            consolidate=consolidate,
+            clock_s=self._clock_s,
+        )
+        return Session(self, state)
+
+    def sessions(self, *, page_size: int = 100) -> Iterator[SessionInfo]:
+        """Open sessions of exactly the client's owner ids, newest first; pages are fetched as they are needed."""
+        return iterate(self._call, session_pages(self._core, page_size))
 
     # -- mutations -----------------------------------------------------------------------------------------------
 
@@ -328,38 +406,17 @@ class MemoryClient:
         """All memories that pass, newest first; pages are fetched as they are needed. Options: scopes,
         include_inactive, and `recall`'s filters.
         """
-        request = list_request(self._core, page_size, options)
-        while True:
-            response = self._read(self._stub.List, request)
-            for message in response.memories:
-                yield Memory(message)
-            if not response.next_page_token:
-                return
-            request.page_token = response.next_page_token
+        return iterate(self._call, list_pages(self._core, page_size, options))
 
     get_all = list
 
     def history(self, memory_id: str) -> Iterator[Change]:
         """All changes of one memory, newest first. Raises NotFound."""
-        request = spb.HistoryRequest(owners=self._core.owners, memory_id=memory_id)
-        while True:
-            response = self._read(self._stub.History, request)
-            for message in response.changes:
-                yield Change(message)
-            if not response.next_page_token:
-                return
-            request.page_token = response.next_page_token
+        return iterate(self._call, history_pages(self._core, memory_id))
 
     def list_conflicts(self, *, scopes: Iterable[str] | None = None, page_size: int = 100) -> Iterator[Conflict]:
         """Contradictions that wait for a person, newest first; pages are fetched as they are needed."""
-        request = learning.conflicts_request(self._core, scopes, page_size)
-        while True:
-            response = self._read(self._stub.ListConflicts, request)
-            for message in response.conflicts:
-                yield Conflict(message)
-            if not response.next_page_token:
-                return
-            request.page_token = response.next_page_token
+        return iterate(self._call, learning.conflict_pages(self._core, scopes, page_size))
 
     def watch(self) -> Iterator[Change]:
         """Changes of the client's namespaces from now on, until the stream breaks (raises) or the client closes."""
@@ -374,10 +431,11 @@ class MemoryClient:
         finally:
             call.cancel()
 
-    def _read(self, method: Any, request: Any) -> Any:
+    def _read(self, method: Any, request: Any, timeout_s: float | None = None) -> Any:
         self._check_open()
+        limit_s = self._core.write_timeout_s if timeout_s is None else timeout_s
         try:
-            return method(request, timeout=self._core.write_timeout_s, metadata=self._core.metadata)
+            return method(request, timeout=limit_s, metadata=self._core.metadata)
         except grpc.RpcError as error:
             raise from_rpc_error(error) from error
 
@@ -423,7 +481,7 @@ class MemoryClient:
             raise ClientClosed("the client is closed")
 
     def close(self) -> None:
-        """Ends the Watch thread and the connection. Idempotent."""
+        """Ends the Watch thread, what sessions still send, and the connection. Idempotent."""
         self._closed.set()
         with self._watch_lock:
             call = self._watch_call
@@ -431,7 +489,11 @@ class MemoryClient:
             call.cancel()
         if self._watch_thread is not None and self._watch_thread is not threading.current_thread():
             self._watch_thread.join(WATCH_JOIN_S)
-        self._channel.close()
+        for session in list(self._sending):
+            session._close()
+        with self._stubs_lock:
+            self._is_channel_closed = True
+            self._channel.close()
 
     def __enter__(self) -> MemoryClient:
         return self

@@ -216,6 +216,10 @@ class Core:
 
     # -- mutations -----------------------------------------------------------------------------------------------
 
+    def source(self, tool: str, session_id: str | None, message_id: str) -> pb.Source:
+        """Where a mutation comes from; tool and session are the client's unless given."""
+        return pb.Source(tool=tool or self.tool, session_id=session_id or self.session_id, message_id=message_id)
+
     def write_request(self, fields: Mapping[str, Any]) -> spb.WriteRequest:
         """One memory, with a fresh request_id."""
         draft = requests.draft(fields, self.tool, self.session_id)
@@ -237,7 +241,7 @@ class Core:
     def wrote(self, drafts: Sequence[spb.MemoryDraft], results: Sequence[spb.WriteResult]) -> None:
         """After an acknowledged write: the next recall demands it, and the recent memories hold it."""
         now_s = self._timer_s()
-        for draft, result in zip(drafts, results):  # noqa: B905  # 3.9 has no strict=
+        for draft, result in zip(drafts, results, strict=True):
             self._reached(result.at, now_s)
             if result.outcome in STANDING_OUTCOMES:
                 self.recent.apply(_as_memory(draft, result, self._clock_s()))
@@ -260,11 +264,19 @@ class Core:
 
     def forgot(self, memory_ids: Iterable[str], at: Iterable[pb.NamespaceSequence]) -> None:
         """After an acknowledged forget."""
+        self.stored(at)
+        for memory_id in memory_ids:
+            self.recent.apply(pb.Memory(memory_id=memory_id, version=2**31 - 1, status=pb.STATUS_FORGOTTEN))
+
+    def stored(self, at: Iterable[pb.NamespaceSequence] = ()) -> None:
+        """After an acknowledged mutation of a resource: no answer from before it stands for the server's, and the next
+        recall demands these positions.
+        """
         now_s = self._timer_s()
         for position in at:
             self._reached(position, now_s)
-        for memory_id in memory_ids:
-            self.recent.apply(pb.Memory(memory_id=memory_id, version=2**31 - 1, status=pb.STATUS_FORGOTTEN))
+        with self._lock:
+            self._generation += 1
 
     def _reached(self, at: pb.NamespaceSequence, now_s: float) -> None:
         key = at.namespace.SerializeToString(deterministic=True)
@@ -369,6 +381,8 @@ def _as_memory(draft: spb.MemoryDraft, result: spb.WriteResult, now_s: float) ->
     memory.occur_time.CopyFrom(draft.occur_time if draft.HasField("occur_time") else memory.create_time)
     if draft.HasField("metadata"):
         memory.metadata.CopyFrom(draft.metadata)
+    if draft.HasField("event"):
+        memory.event.CopyFrom(draft.event)
     if draft.HasField("expire_time"):
         memory.expire_time.CopyFrom(draft.expire_time)
     return memory

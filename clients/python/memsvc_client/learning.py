@@ -14,6 +14,7 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import json
+import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -21,9 +22,12 @@ from typing import Any
 from . import requests
 from ._proto import memory_pb2 as pb
 from ._proto import memory_service_pb2 as spb
+from ._proto import memory_service_pb2_grpc as rpc
 from .core import Core
 from .errors import InvalidArgument
+from .operations import Call, Pages, page_of
 from .results import Memory
+from .verdicts import Conflict
 
 MESSAGES_MAX = 200
 DECISIONS_MAX = 1000
@@ -42,6 +46,7 @@ SPEAKERS = {
     "developer": spb.SPEAKER_SYSTEM,
 }
 _SHOWN_CHARS = 40
+_ZULU = re.compile(r"(?<=\d)[zZ]$")
 
 
 def message(record: Any, where: str) -> spb.Message:
@@ -82,7 +87,7 @@ def _time(value: Any, where: str) -> dt.datetime:
     if not isinstance(value, str):
         raise _wrong(where, f"must be an aware datetime or ISO 8601 text with a zone, not {type(value).__name__}")
     try:
-        time = dt.datetime.fromisoformat(value.strip())
+        time = dt.datetime.fromisoformat(_ZULU.sub("+00:00", value.strip()))  # Python 3.10 does not read a Z
     except ValueError as error:
         raise _wrong(where, f"{_shown(value)} is not an ISO 8601 time, e.g. 2025-01-10T09:00:00Z") from error
     if time.tzinfo is None:
@@ -120,12 +125,12 @@ def ingest_requests(
     built = [message(record, f"messages[{i}]") for i, record in enumerate(_listed(messages, "messages"))]
     chunks = [built[i : i + MESSAGES_MAX] for i in range(0, len(built), MESSAGES_MAX)]
     ids = derived_request_ids(request_id, len(chunks))
-    number = 0 if scope is None else requests.enum_value(pb.Scope, "SCOPE", scope, "scope")
+    number = requests.scope(scope)
     made: list[spb.IngestRequest] = requests.encodable(
         lambda: [
             spb.IngestRequest(
                 owners=core.owners,
-                scope=number,  # type: ignore[arg-type]  # stubs want the enum type
+                scope=number,
                 messages=chunk,
                 session_id=session_id or "",
                 tool=tool or core.tool,
@@ -184,10 +189,10 @@ def decision(record: Any, where: str) -> spb.ReviewDecision:
     return built
 
 
-def conflicts_request(core: Core, scopes: Iterable[str] | None, page_size: int) -> spb.ListConflictsRequest:
-    """A ListConflictsRequest for the first page."""
-    numbers = requests.scopes(scopes)
-    return spb.ListConflictsRequest(owners=core.owners, scopes=numbers, page_size=page_size)  # type: ignore[arg-type]
+def conflict_pages(core: Core, scopes: Iterable[str] | None, page_size: int) -> Pages[Conflict]:
+    """The pages of a ListConflicts."""
+    request = spb.ListConflictsRequest(owners=core.owners, scopes=requests.scopes(scopes), page_size=page_size)
+    return Pages(Call(rpc.MemoryServiceStub, "ListConflicts", request, page_of("conflicts", Conflict)))
 
 
 def resolve_request(core: Core, memory_id: str, resolution: str, reason: str) -> spb.ResolveConflictRequest:

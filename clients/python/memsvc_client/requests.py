@@ -22,9 +22,10 @@ from google.protobuf.message import Message
 from ._proto import memory_pb2 as pb
 from ._proto import memory_service_pb2 as spb
 from .errors import InvalidArgument
+from .values import to_struct
 
 ALIASES = {"text": "query", "limit": "top_k", "run_id": "session_id", "user": "user_id", "agent": "agent_id"}
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
 def check_names(call: str, given: Iterable[str], known: Iterable[str]) -> None:
@@ -46,6 +47,18 @@ def unalias(call: str, options: dict[str, Any]) -> dict[str, Any]:
             raise TypeError(f"{call}() got {name!r} and {right!r}, which mean the same")
         named[right] = value
     return named
+
+
+def guessed(call: str, others: Mapping[str, Any], **known: Any) -> tuple[Any, ...]:
+    """The known arguments in order, filled from others that go by a guessed name. Raises TypeError for an unknown name,
+    and when an argument is given twice.
+    """
+    check_names(call, [ALIASES.get(name, name) for name in others], known)
+    for name, value in others.items():
+        if known[ALIASES[name]] not in (None, ""):
+            raise TypeError(f"{call}() got {name!r} and {ALIASES[name]!r}, which mean the same")
+        known[ALIASES[name]] = value
+    return tuple(known.values())
 
 
 def enum_value(kind: Any, prefix: str, value: str | int, field: str) -> int:
@@ -134,23 +147,24 @@ def _draft(fields: Mapping[str, Any], tool: str, session_id: str) -> spb.MemoryD
             setattr(message, name, enum_value(kind, prefix, fields[name], name))
     if fields.get("subject"):
         message.subject = fields["subject"]
-    message.tags.extend(_texts(fields.get("tags"), "tags"))
+    message.tags.extend(texts(fields.get("tags"), "tags"))
     if fields.get("metadata"):
-        message.metadata.update(fields["metadata"])
+        message.metadata.CopyFrom(to_struct(fields["metadata"], "metadata"))
     for name in ("importance", "confidence"):
         if fields.get(name) is not None:
             setattr(message, name, fields[name])
     for name in ("occur_time", "expire_time"):
         if fields.get(name) is not None:
             getattr(message, name).CopyFrom(timestamp(fields[name], name))
-    message.supersedes.extend(_texts(fields.get("supersedes"), "supersedes"))
+    message.supersedes.extend(texts(fields.get("supersedes"), "supersedes"))
     message.source.tool = fields.get("tool") or tool
     message.source.session_id = fields.get("session_id") or session_id
     message.source.message_id = fields.get("message_id") or ""
     return message
 
 
-def _texts(value: Iterable[str] | None, field: str) -> list[str]:
+def texts(value: Iterable[str] | None, field: str) -> list[str]:
+    """A list of texts. Raises InvalidArgument for one text, whose characters nobody means."""
     if value is None:
         return []
     if isinstance(value, str):
@@ -158,9 +172,25 @@ def _texts(value: Iterable[str] | None, field: str) -> list[str]:
     return list(value)
 
 
-def scopes(values: Iterable[str] | None) -> list[int]:
+def scope(value: str | None) -> Any:
+    """Number of a scope; 0, which leaves it to the server, for None."""
+    return 0 if value is None else enum_value(pb.Scope, "SCOPE", value, "scope")
+
+
+def scopes(values: Iterable[str] | None) -> list[Any]:
     """Scope numbers."""
-    return [enum_value(pb.Scope, "SCOPE", v, "scopes") for v in _texts(values, "scopes")]
+    return [enum_value(pb.Scope, "SCOPE", v, "scopes") for v in texts(values, "scopes")]
+
+
+def time_range(span: tuple[dt.datetime | None, dt.datetime | None], field: str) -> pb.TimeRange:
+    """A TimeRange of (start, end), either of which may be None."""
+    start, end = span
+    message = pb.TimeRange()
+    if start is not None:
+        message.start_time.CopyFrom(timestamp(start, f"{field}[0]"))
+    if end is not None:
+        message.end_time.CopyFrom(timestamp(end, f"{field}[1]"))
+    return message
 
 
 FILTER_NAMES = (
@@ -188,19 +218,13 @@ def condition(options: Mapping[str, Any], into: pb.Filter) -> None:
         ("layers", pb.Layer, "LAYER"),
         ("statuses", pb.Status, "STATUS"),
     ):
-        values = _texts(options.get(name), name)
+        values = texts(options.get(name), name)
         getattr(into, name).extend(enum_value(kind, prefix, v, name) for v in values)
     for name in ("tags_all", "tags_any", "subjects", "source_tools", "source_session_ids"):
-        getattr(into, name).extend(_texts(options.get(name), name))
+        getattr(into, name).extend(texts(options.get(name), name))
     for name in ("create_time", "occur_time"):
         if options.get(name) is not None:
-            start, end = options[name]
-            span = getattr(into, name)
-            span.SetInParent()
-            if start is not None:
-                span.start_time.CopyFrom(timestamp(start, f"{name}[0]"))
-            if end is not None:
-                span.end_time.CopyFrom(timestamp(end, f"{name}[1]"))
+            getattr(into, name).CopyFrom(time_range(options[name], name))
     for name in ("min_importance", "max_importance", "min_confidence", "max_confidence"):
         if options.get(name) is not None:
             setattr(into, name, options[name])
@@ -236,7 +260,7 @@ def _recall_request(owners: pb.Owners, query: str, options: Mapping[str, Any]) -
         query=query,
         top_k=options.get("top_k") or 0,
         include_inactive=bool(options.get("include_inactive")),
-        scopes=scopes(options.get("scopes")),  # type: ignore[arg-type]  # stubs want the enum type
+        scopes=scopes(options.get("scopes")),
     )
     if any(options.get(name) is not None for name in FILTER_NAMES):
         request.filter.SetInParent()
@@ -282,9 +306,9 @@ def _patch(fields: Mapping[str, Any], request: spb.UpdateRequest) -> None:
         if name == "type":
             request.patch.type = enum_value(pb.MemoryType, "MEMORY_TYPE", value, "type")  # type: ignore[assignment]
         elif name == "tags":
-            request.patch.tags.extend(_texts(value, "tags"))
+            request.patch.tags.extend(texts(value, "tags"))
         elif name == "metadata":
-            request.patch.metadata.update(value or {})
+            request.patch.metadata.CopyFrom(to_struct(value or {}, "metadata"))
         elif name in ("occur_time", "expire_time"):
             if value is not None:
                 getattr(request.patch, name).CopyFrom(timestamp(value, name))

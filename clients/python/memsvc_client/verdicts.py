@@ -17,16 +17,27 @@ from typing import Any
 from ._proto import memory_pb2 as pb
 from ._proto import memory_service_pb2 as spb
 from .requests import datetime_of, enum_name
-from .results import Memory, WriteResult, struct
+from .results import Memory, WriteResult
+from .values import struct
+from .views import View
 
 
-class IngestedMemory:
+class IngestedMemory(View[spb.IngestedMemory]):
     """A memory that a message gives. Times are aware UTC datetimes or None; enums are lower-case names."""
 
-    __slots__ = ("_pb",)
-
-    def __init__(self, message: spb.IngestedMemory) -> None:
-        self._pb = message
+    __slots__ = ()
+    NAMES = (
+        "content",
+        "type",
+        "layer",
+        "subject",
+        "importance",
+        "confidence",
+        "stable",
+        "occur_time",
+        "expire_time",
+        "result",
+    )
 
     @property
     def content(self) -> str:
@@ -82,27 +93,15 @@ class IngestedMemory:
         """What became of it, with `memory_id` and `outcome`; None for a dry run."""
         return WriteResult(self._pb.result) if self._pb.HasField("result") else None
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready: times as ISO 8601."""
-        names = ("content", "type", "layer", "subject", "importance", "confidence", "stable")
-        values: dict[str, Any] = {name: getattr(self, name) for name in names}
-        for name in ("occur_time", "expire_time"):
-            time = self._time(name)
-            values[name] = None if time is None else time.isoformat()
-        result = self.result
-        return {**values, "result": None if result is None else result.to_dict()}
-
     def __repr__(self) -> str:
         return f"IngestedMemory({self.type}, {self.content!r})"
 
 
-class Verdict:
+class Verdict(View[spb.MessageVerdict]):
     """The verdict on one message."""
 
-    __slots__ = ("_pb",)
-
-    def __init__(self, message: spb.MessageVerdict) -> None:
-        self._pb = message
+    __slots__ = ()
+    NAMES = ("decision", "stage", "reason", "memories", "fell_back")
 
     @property
     def decision(self) -> str:
@@ -128,16 +127,6 @@ class Verdict:
     def fell_back(self) -> bool:
         """Whether the configured endpoint failed and the local evaluator stood in for it."""
         return self._pb.fell_back
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {
-            "decision": self.decision,
-            "stage": self.stage,
-            "reason": self.reason,
-            "memories": [memory.to_dict() for memory in self.memories],
-            "fell_back": self.fell_back,
-        }
 
     def __repr__(self) -> str:
         return f"Verdict({self.decision} by {self.stage}: {self.reason})"
@@ -169,13 +158,11 @@ class IngestResult:
         return f"IngestResult({len(self._verdicts)} messages, {len(self.kept)} kept)"
 
 
-class Conflict:
+class Conflict(View[spb.Conflict]):
     """A contradiction that waits for a person; settle it with `resolve_conflict(conflict.memory_id, ...)`."""
 
-    __slots__ = ("_pb",)
-
-    def __init__(self, message: spb.Conflict) -> None:
-        self._pb = message
+    __slots__ = ()
+    NAMES = ("memory_id", "newer", "older", "summary", "evidence")
 
     @property
     def memory_id(self) -> str:
@@ -203,16 +190,6 @@ class Conflict:
     def evidence(self) -> dict[str, Any]:
         """The numbers and words behind the decision."""
         return struct(self._pb.evidence)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {
-            "memory_id": self.memory_id,
-            "newer": self.newer.to_dict(),
-            "older": [memory.to_dict() for memory in self.older],
-            "summary": self.summary,
-            "evidence": self.evidence,
-        }
 
     def __repr__(self) -> str:
         return f"Conflict({self.memory_id}: {self.summary})"

@@ -7,7 +7,7 @@ import datetime as dt
 import socket
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,24 +25,6 @@ from memsvc_client import (
 )
 
 PATIENT_S = 20.0
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """HOST:PORT of a server whose budget a busy machine can keep."""
-    service = Service(
-        Settings(data_dir=tmp_path_factory.mktemp("server"), listen="127.0.0.1:0", latency_budget_ms=20_000)
-    )
-    try:
-        yield service.start()
-    finally:
-        service.close()
-
-
-@pytest.fixture
-def client(server: str) -> Iterator[MemoryClient]:
-    with MemoryClient(server, user_id=uuid.uuid4().hex, timeout_s=PATIENT_S, write_timeout_s=PATIENT_S) as opened:
-        yield opened
 
 
 def wait_until(condition: Callable[[], bool], limit_s: float = PATIENT_S) -> None:
@@ -142,6 +124,18 @@ def test_naive_times_are_refused_and_aware_ones_kept(client):
     for edge in (dt.datetime.min, dt.datetime.max):
         edge = edge.replace(tzinfo=dt.UTC)
         assert client.get(client.write(f"edge {edge}", occur_time=edge).memory_id).occur_time == edge
+
+
+def test_metadata_that_would_come_back_otherwise_is_refused(client):
+    for value, hint in (
+        (2**53, r"metadata\.a\[0\] is an int of 2\^53"),
+        (dt.datetime.max, r"isoformat"),
+        (b"", "base64"),
+    ):
+        with pytest.raises(InvalidArgument, match=hint):
+            client.write("x", metadata={"a": [value]})
+        with pytest.raises(InvalidArgument, match=hint):
+            client.update("mem_x", metadata={"a": [value]})
 
 
 def test_text_that_is_not_unicode_and_empty_ids_are_refused(client):

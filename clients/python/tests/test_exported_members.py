@@ -9,6 +9,14 @@ from memsvc_client import AsyncMemoryClient, MemoryClient, errors
 
 CALLS = ["write", "add", "recall", "search", "get", "list", "get_all", "update", "delete", "forget", "history", "watch"]
 LEARNING_CALLS = ["ingest", "review", "list_conflicts", "resolve_conflict"]
+SESSION_CALLS = ["context", "session", "sessions"]
+RESOURCES = {
+    "facts": "Facts",
+    "events": "Events",
+    "skills": "Skills",
+    "permanent": "Permanent",
+    "lifecycle": "Lifecycle",
+}
 
 
 def test_every_exported_name_exists_and_has_a_docstring():
@@ -27,12 +35,29 @@ def test_both_clients_have_the_same_calls_with_the_names_people_know():
         return {name for name in dir(cls) if not name.startswith("_")}
 
     assert public(MemoryClient) == public(AsyncMemoryClient)
-    assert {*CALLS, *LEARNING_CALLS} <= public(MemoryClient)
+    assert {*CALLS, *LEARNING_CALLS, *SESSION_CALLS} <= public(MemoryClient)
+
+
+def test_both_clients_hold_the_resources():
+    for cls, prefix in ((MemoryClient, ""), (AsyncMemoryClient, "Async")):
+        client = cls()
+        held = {name for name in vars(client) if not name.startswith("_")}
+        assert held == set(RESOURCES)
+        for name, kind in RESOURCES.items():
+            assert type(getattr(client, name)) is getattr(memsvc_client, prefix + kind)
+            assert f"`{name}`" in (inspect.getdoc(MemoryClient) or "")
+
+
+def test_every_public_member_of_an_exported_class_has_a_docstring():
+    for name in memsvc_client.__all__:
+        for member, value in vars(getattr(memsvc_client, name)).items():
+            if not member.startswith("_") and (callable(value) or isinstance(value, property)):
+                assert inspect.getdoc(value), f"{name}.{member}"
 
 
 def test_both_clients_take_the_same_arguments():
     single = ("__init__", "recall", "write", "update", "forget", "forget_all", "get", "list", "history")
-    for name in (*single, *LEARNING_CALLS):
+    for name in (*single, *LEARNING_CALLS, *SESSION_CALLS):
         one, two = (inspect.signature(getattr(cls, name)) for cls in (MemoryClient, AsyncMemoryClient))
         assert list(one.parameters) == list(two.parameters), name
         assert [p.default for p in one.parameters.values()] == [p.default for p in two.parameters.values()]

@@ -18,7 +18,7 @@ from memsvc.memory.funnel import cues_en, cues_zh
 from memsvc.memory.funnel.cue import CUE_COUNT, Cue
 from memsvc.memory.funnel.patterns import branches, factored, needed_prefixes, prefixes_of
 
-__all__ = ["ANY", "CHINESE", "CUE_COUNT", "ENGLISH", "HAN", "Cue", "cues_of", "english_cues"]
+__all__ = ["ANY", "CHINESE", "CUE_COUNT", "ENGLISH", "HAN", "Cue", "cues_of", "english_cues", "is_mostly_latin"]
 
 _ANY: dict[int, str] = {
     Cue.NUMBER: r"\d|[一二三四五六七八九十百千万两]+(?:个|条|次|天|点|号|元|块|人|岁|年|月|份|套|台|页|层|楼)|\b(?:two|"
@@ -78,7 +78,7 @@ def cues_of(text: str) -> int:
         for bit, search in CHINESE:
             if search(lowered):
                 bits |= bit
-        if lowered.isascii() is False and _mostly_latin(lowered):
+        if is_mostly_latin(lowered):
             bits |= english_cues(lowered)
     elif _LATIN.search(lowered):
         bits |= english_cues(lowered)
@@ -102,6 +102,6 @@ def english_cues(lowered: str) -> int:
     return bits
 
 
-def _mostly_latin(text: str) -> bool:
+def is_mostly_latin(text: str) -> bool:
     """More Latin words than Han characters: a Chinese sentence with English terms is read as Chinese."""
     return len(re.findall(r"[a-z]{2,}", text)) > len(HAN.findall(text))

@@ -32,7 +32,7 @@ from memsvc.errors import (
     StorageFailure,
     Unavailable,
 )
-from memsvc.memory.funnel import Message
+from memsvc.memory.funnel import FunnelSettings, Message
 from memsvc.memory.ingest import Ingestor
 from memsvc.memory.memories import Memories, WriteResult
 from memsvc.memory.owners import DEFAULT_TENANT, Owners, check, namespace_for
@@ -50,6 +50,7 @@ LOG = logging.getLogger("memsvc.consolidation")
 
 JOB_KEY = "consolidation"
 BATCH_TURNS = 50
+HISTORY_TURNS = FunnelSettings().history_messages
 RETRY_WAITS_S = (1.0, 5.0, 30.0, 120.0)
 SWEEP_EVERY_S = 3600.0
 RETENTION_US = 7 * 86_400_000_000
@@ -317,6 +318,7 @@ class Consolidator:
         """One batch through the funnel; the job with its progress."""
         session_id = job.view.session_id
         batch = [_named(turn, session_id, n) for n, turn in enumerate(turns[first : first + BATCH_TURNS], first + 1)]
+        before = turns[max(0, first - HISTORY_TURNS) : first]  # from the journal: a restart judges as if there was none
         judged = self._ingestor.ingest(
             job.owners,
             job.scope,
@@ -325,6 +327,7 @@ class Consolidator:
             tool=tool,
             dry_run=False,
             mutation=job.step(f"turns from {first + 1}"),
+            history=before,
             still_wanted=lambda: not self._stopping,
         )
         results = (made.result for one in judged for made in one.made if made.result is not None)

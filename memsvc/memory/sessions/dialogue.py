@@ -9,7 +9,7 @@ expect decides:
   the constraints stay. What is finished and the slots stay: they are facts.
 - A new request about something else, without a word in common with goal, pending steps or constraints, does the same.
 - "Use Go instead" changes how, not what: the goal stays and says so.
-- A new constraint on the same matter replaces the older one.
+- A new constraint on the same matter replaces the older one. What is to hold from now on is a constraint, not a goal.
 - Questions, hypotheticals, quotations and code set nothing. Only the user sets goal, constraints and slots; the agent
   reports what is finished and plans what is pending; tools and systems set nothing.
 
@@ -150,11 +150,25 @@ class _Reader:
         if asks & ~Cue.QUESTION or (asks and want is None):
             return
         clauses = _clauses(text)
-        at = 0
-        if clauses and self._goal(text, clauses, seen):
-            at = self._goal_clauses
-        for clause in clauses[at:]:
+        clauses = self._standing(clauses) if cues.STANDING.match(text) else self._without_goal(text, clauses, seen)
+        for clause in clauses:
             self._clause(clause, sentence, seen)
+
+    def _standing(self, clauses: list[str]) -> list[str]:
+        """Notes the clause that holds from now on; the clauses behind it."""
+        at = 0 if cues.STANDING.sub("", clauses[0]).strip() else 1  # "from now on" may stand alone
+        if at < len(clauses) and not self._relaxed(clauses[at]):
+            self._constrain(clauses[at], True)
+        return clauses[at + 1 :]
+
+    def _without_goal(self, text: str, clauses: list[str], seen: int) -> list[str]:
+        """Reads the goal, if the sentence names one; the other clauses. Who turns away may first say from what."""
+        for at, clause in enumerate(clauses if self.maybe_turned else clauses[:1]):
+            if at and not (cues.WANT.match(clause) or cues.NEW.match(clause)):
+                continue
+            if self._goal(text[text.find(clause) :] if at else text, clauses[at:], seen):
+                return clauses[:at] + clauses[at + self._goal_clauses :]
+        return clauses
 
     def _turning(self, text: str) -> str:
         """Takes "actually," and "forget that," off the front; what is left may be the new goal."""
@@ -224,7 +238,8 @@ class _Reader:
         how = cues.INSTEAD.sub("", re.sub(r"^(?:改成|改为|改|换成|换|let'?s )", "", clause, flags=re.I))
         bare = _CHANGED.sub("", self.state.goal)
         note = f"（改为：{how[:_HOW_MAX_CHARS]}）" if HAN.search(bare) else f" (changed: {how[:_HOW_MAX_CHARS]})"
-        kept = tuple(c for c in self.state.constraints if not cues.USE_CHANGE.match(c))
+        standing = self.state.standing
+        kept = tuple(c for c in self.state.constraints if c in standing or not cues.USE_CHANGE.match(c))
         self.change(goal=shortened(bare, GOAL_MAX_CHARS - len(note)) + note, constraints=kept)
         self.has_new_goal = True
         self.turned = self.maybe_turned = False
@@ -252,7 +267,10 @@ class _Reader:
             return False
         about = _matter(next(group for group in match.groups() if group))
         gone = [c for c in self.state.constraints if about and about <= _matter(c)]
-        self.change(constraints=tuple(c for c in self.state.constraints if c not in gone))
+        constraints, standing = (
+            tuple(c for c in texts if c not in gone) for texts in (self.state.constraints, self.state.standing)
+        )
+        self.change(constraints=constraints, standing=standing)
         return bool(gone)
 
     def _constrain(self, clause: str, standing: bool) -> None:
@@ -272,6 +290,8 @@ class _Reader:
         value = next(text for name, text in groups.items() if not name.startswith("key") and text).strip()
         words = key.lower().split()
         if key.lower() in cues.NO_SLOT or words[0] in cues.NO_SLOT or cues.CONSTRAINT.search(key):
+            return False
+        if cues.NO_NAME.search(key):
             return False
         self.change(slots=with_slots(self.state.slots, {key.lower(): value}))
         return True
@@ -308,7 +328,8 @@ class _Reader:
         if match is None or sentence.rstrip().endswith(("?", "？")):
             return False
         what = next(group for group in match.groups() if group).strip()
-        self.change(pending=added(self.state.pending, [what], PENDING_MAX))
+        if not any(_terms(what) <= _terms(step) for step in self.state.pending):  # else it is planned already
+            self.change(pending=added(self.state.pending, [what], PENDING_MAX))
         return True
 
 
@@ -321,8 +342,10 @@ def _joined(text: str, clauses: list[str], count: int, skip: int) -> str:
     """The first clauses as they stand in the text, without the opener."""
     end = len(text)
     if count < len(clauses):
-        end = text.find(clauses[count])
-    return text[skip : end if end > 0 else len(text)].strip(" \t,，;；。.!！?？:：…吗吧")
+        end = 0
+        for clause in clauses[:count]:
+            end = text.find(clause, end) + len(clause)
+    return text[skip:end].strip(" \t,，;；。.!！?？:：…吗吧")
 
 
 @lru_cache(_CACHED_TEXTS)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from memsvc.memory.funnel import cues
-from memsvc.memory.funnel.cues import HAN, Cue
+from memsvc.memory.funnel.cues import HAN, Cue, is_mostly_latin
 from memsvc.memory.funnel.patterns import prefixes_of
 
 NOT_STATED = Cue.QUESTION | Cue.HYPOTHETICAL | Cue.UNDECIDED | Cue.WISH | Cue.REPORTED | Cue.SARCASM
@@ -31,7 +31,8 @@ def some_cues(sentence: str) -> int:
         for bit, search in _CHINESE:
             if search(lowered):
                 bits |= bit
-        return bits
+        if not is_mostly_latin(lowered):
+            return bits
     there = prefixes_of(lowered)
     for bit, test, needed in _ENGLISH:
         if not bits & bit and (needed is None or not there.isdisjoint(needed)) and test(lowered):
@@ -51,7 +52,7 @@ CLAUSE = re.compile(
 )
 LEAD = _re(
     r"^(?:(?:ok(?:ay)?|so|well|hi|hey|hello|great|thanks|thank you|now|right|alright|and|but|also|嗯+|好的?|那么?|行|"
-    r"对了|另外|还有|但是?|而且|并且|同时|你好|谢谢|现在)(?:[,，。.!！:\s]+|(?=帮我|请|我|不|要|别|必|只)))+"
+    r"对了|另外|还有|但是?|而且|并且|同时|你好|谢谢|现在)(?:[,，。.!！:：\s]+|(?=帮我|请|我|不|要|别|必|只)))+"
 )
 
 # -- goals: the rest of the sentence behind the match is what is wanted
@@ -125,6 +126,12 @@ CONSTRAINT = _re(
     r"最多|最少|至少|不少于|不多于|控制在|以内|之内|^(?:以后|今后|从现在起)?(?:请|都|统一|全部|一律|记得)*(?:用|"
     r"使用|采用|按照?|避免|保持)\s*(?=\S)"
 )
+# What holds from now on: the clause behind the opener is a constraint for good, never a goal or a slot.
+STANDING = _re(
+    r"^(?:please )?(?:(?:always|never) (?=\S)|(?:from now on|from here on|going forward|henceforth)\b)"
+    r"|^请?(?:从现在(?:起|开始)|从今以后|从今往后"
+    r"|(?:以后|今后|往后)(?=.{0,20}?(?:都|一律|统一|全部|默认|必须|务必|总是|请|别|不要|只)))"
+)
 RELAX = _re(
     r"\b(?:(?:you|we) (?:can|may)|it'?s (?:ok|okay|fine) to|feel free to) (?:now )?(?P<en>.+?)(?: now| again| "
     r"after all)\W*$"
@@ -139,8 +146,8 @@ FINISHED = _re(
     r"updated) "
     r"(?P<en2>.+)|^(?P<en3>.{0,80}?)[:,]? ?(?:all )?(?:done|finished|complete)\W*$"
     r"|^(?P<zh1>.{0,60}?)(?:都|全部|全|也|终于|刚)*(?:已经?)?(?:完成|搞定|做好|弄好|写好|修好|部署好|配好|改好|"
-    r"装好|测完|做完|写完|"
-    r"跑完|跑通|部署完|迁移完)(?:了|啦|完毕)?\W*$|^(?:已经?|刚|我)+(?:完成|搞定|做好|写好|修好|修复|部署|合并|"
+    r"装好|跑通|"
+    r"部署完|迁移完|[^\W用卖吃喝没不未]完)(?:了|啦|完毕)?\W*$|^(?:已经?|刚|我)+(?:完成|搞定|做好|写好|修好|修复|部署|合并|"
     r"添加|创建|实现)了?(?P<zh2>.+)"
 )
 NOT_FINISHED = _re(
@@ -148,9 +155,9 @@ NOT_FINISHED = _re(
     r"|没|未|不|等|之?后|之前|才|要|如果|一旦|差不多|快|需|将"
 )
 PENDING = _re(
-    r"^(?:(?:and )?(?:next|then|after that|afterwards|later|finally)(?:\s*[:,，]\s*|\s+(?=\w))(?:we |i |you "
+    r"^(?:(?:and )?(?:next|then|after that|afterwards|later|finally)(?:\s*[:,，]\s*|\s+(?=\w))(?:(?:we|i|you)(?:'ll)? "
     r")?(?:should |"
-    r"will |'ll |need to |have to |must |can )?|(?:we|i|you)(?:'ll)? (?:still|also) (?:need|have) to |(?:to-?do|next "
+    r"will |need to |have to |must |can )?|(?:we|i|you)(?:'ll)? (?:still|also) (?:need|have) to |(?:to-?do|next "
     r"steps?|remaining|still open)(?: is| are)?(?: to)?\s*[:：]\s*|still (?:need|have) to )(?P<en>.{2,})"
     r"|^(?:接下来|下一步|然后|之后|随后|最后|还要|还需要?|还得|还差|待办|剩下的?)(?:就?是|[:：,，]|我们|我|你|"
     r"再|还)*(?:要|需要|得|会)?"
@@ -175,13 +182,14 @@ SLOT_SIGN = _re(
 )
 SLOT_IS = _re(
     r"^(?:the |our |my |its )?(?P<key>[a-z][\w-]*(?: [a-z][\w-]*){0,2}) (?:is|are|should be|will be|must be) "
-    r"(?:now |set to )?" + _VALUE.format("i", r"(?=\S*[\d_/.@-]|[A-Z])[\w@/.:+~-]{1,120}") + r"\W*$"
+    r"(?:now |set to )?" + _VALUE.format("i", r"(?=\S*[\d_/.@-]|(?-i:[A-Z]))[\w@/.:+~-]{1,120}") + r"\W*$"
     r"|^(?:请|我们的?|我的|把)?(?P<key2>[\u3400-\u9fffa-z_][\w\u3400-\u9fff]{0,12}?)(?:现在|应该|先|就)?(?:是|"
     r"为|叫|改成|改为|换成|设成|设为|设置为|用)\s*"
     + _VALUE.format("z", r"[\w@/.:+~-]*[A-Za-z0-9][\w@/.:+~-]{0,120}?(?:[个月号日点元页行字年]|号端口)?")
     + r"\W*$"
     r"|^set (?:the )?(?P<key3>[a-z][\w -]{0,30}?) to " + _VALUE.format("t", r"[\w@/.:+~-]{1,120}") + r"\W*$"
 )
+NO_NAME = re.compile(r"^(?:不|没|别|无)|(?:都|也|再|还|就|只)$")  # a key is a noun: no negation, no adverb at its end
 NO_SLOT = frozenset(
     "this that it he she they there here what which who the problem issue reason error note todo next step "
     "steps goal task "

@@ -155,9 +155,9 @@ def _patterns(events: Iterable[Memory]) -> dict[str, list[_Run]]:
             if session[1]:
                 open_runs[session] = run
             continue
-        causes = (runs_of[cause] for cause in event.caused_by if cause in runs_of)
-        found = next(causes, open_runs.get(session))
-        if found is None or found.outcome:
+        candidates = (*(runs_of.get(cause) for cause in event.caused_by), open_runs.get(session))
+        found = next((run for run in candidates if run is not None and not run.outcome), None)
+        if found is None:
             continue
         runs_of[memory.memory_id] = found
         if kind != _END:
@@ -200,10 +200,10 @@ def _source(name: str, runs: Sequence[_Run]) -> str:
     found: dict[tuple[str, ...], str] = {}  # a parameter is known by its value in each of the runs
     steps = []
     for i, step in enumerate(last.steps[: STEPS_MAX + 1]):
-        same_words = [run.steps[i] for run in runs if run.steps[i].pieces == step.pieces]
-        columns = list(zip(*(other.values for other in same_words), strict=True))
-        differs = len(same_words) < len(runs)
-        steps.append(_worded(step, columns, found, differs)[:STEP_MAX_CHARS])
+        unknown = ("",) * len(step.values)  # of a run that said it in other words: no value is known to be the same
+        said = (run.steps[i] for run in runs)
+        rows = [other.values if other.pieces == step.pieces else unknown for other in said]
+        steps.append(_worded(step, zip(*rows, strict=True), found)[:STEP_MAX_CHARS])
     task = _escaped(last.start.content)[: TEXT_MAX_CHARS // 2]
     document = {
         "name": name,
@@ -222,18 +222,21 @@ def _source(name: str, runs: Sequence[_Run]) -> str:
     return text
 
 
-def _worded(step: _Step, columns: Sequence[tuple[str, ...]], found: dict[tuple[str, ...], str], differs: bool) -> str:
-    """The step's text; a value that differs between runs is a parameter, one that does not stays. `differs`: other
-    runs said it in other words, so that no value is known to be the same.
-    """
-    text = _escaped(step.pieces[0])
-    for i, values in enumerate(columns):
-        if differs or len(set(values)) > 1:
-            parameter = found.setdefault(values, f"value_{len(found) + 1}")
-            text += f"{{{parameter}}}"
+def _worded(step: _Step, columns: Iterable[tuple[str, ...]], found: dict[tuple[str, ...], str]) -> str:
+    """The step's text; a value that differs between runs is a parameter, one that does not stays."""
+    fixed = [step.pieces[0]]  # the words before, between and behind the parameters
+    parameters = []
+    for values, piece in zip(columns, step.pieces[1:], strict=True):
+        if len(set(values)) > 1:
+            parameters.append(found.setdefault(values, f"value_{len(found) + 1}"))
+            fixed.append(piece)
         else:
-            text += values[-1]
-        text += _escaped(step.pieces[i + 1])
+            fixed[-1] += values[-1] + piece
+    text = _escaped(fixed[0])
+    for parameter, words in zip(parameters, fixed[1:], strict=True):
+        before = " " if text.endswith(("{", "$")) else ""  # `${value_1}` and `{value_1}}` would not be parameters
+        behind = " " if words.startswith("}") else ""
+        text += f"{before}{{{parameter}}}{behind}{_escaped(words)}"
     return text
 
 
