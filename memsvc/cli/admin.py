@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import grpc
 import typer
 from rich.table import Table
 
@@ -32,28 +31,12 @@ from memsvc.cli.common import (
     progress,
     server_settings,
 )
-from memsvc.config import ClientSettings, Settings
+from memsvc.cli.connecting import ask_admin
+from memsvc.config import Settings
 from memsvc.errors import MemsvcError
 from memsvc.v1 import admin_service_pb2 as apb
-from memsvc.v1 import admin_service_pb2_grpc as arpc
-from memsvc_client.errors import from_rpc_error
 
 REINDEX_POLL_S = 0.5
-
-
-def _admin(server: str) -> tuple[grpc.Channel, arpc.AdminServiceStub]:
-    channel = grpc.insecure_channel(server or ClientSettings().server, [("grpc.enable_http_proxy", 0)])
-    return channel, arpc.AdminServiceStub(channel)
-
-
-def _ask(server: str, method: str, request: Any, timeout_s: float | None) -> Any:
-    """One call of AdminService. Raises a MemsvcClientError."""
-    channel, stub = _admin(server)
-    with channel:
-        try:
-            return getattr(stub, method)(request, timeout=timeout_s)
-        except grpc.RpcError as error:
-            raise from_rpc_error(error) from error
 
 
 @app.command(epilog=examples("memsvc stats"))
@@ -61,7 +44,7 @@ def stats(server: Server = "", output: Format = Output.text) -> None:
     """Show counts, sizes and the largest namespaces of a running server."""
     from google.protobuf.json_format import MessageToDict
 
-    answer = _ask(server, "GetStats", apb.GetStatsRequest(), CLI_TIMEOUT_S)
+    answer = ask_admin(server, "GetStats", apb.GetStatsRequest(), CLI_TIMEOUT_S)
     values = MessageToDict(answer, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
     if output is Output.json:
         print_json(values)
@@ -84,7 +67,7 @@ def stats(server: Server = "", output: Format = Output.text) -> None:
 def verify(data_dir: DataDir = None, server: Server = "", output: Format = Output.text) -> None:
     """Check that records, log, vectors and segments agree: of a running server, or of --data-dir with none running."""
     if data_dir is None:
-        answer = _ask(server, "Verify", apb.VerifyRequest(), None)
+        answer = ask_admin(server, "Verify", apb.VerifyRequest(), None)
         problems = [{"where": p.where, "what": p.what} for p in answer.problems]
         count = answer.memory_count
     else:
@@ -120,7 +103,7 @@ def backup(
     output: Format = Output.text,
 ) -> None:
     """Write a consistent copy of a running server's store; `memsvc serve --data-dir` opens it."""
-    answer = _ask(server, "Backup", apb.BackupRequest(directory=str(directory.absolute())), None)
+    answer = ask_admin(server, "Backup", apb.BackupRequest(directory=str(directory.absolute())), None)
     if output is Output.json:
         print_json({"directory": str(directory), "size_bytes": answer.size_bytes})
     else:
@@ -151,12 +134,12 @@ def reindex(
 
 def _reindex_online(server: str, model: str, bar: Bar) -> tuple[int, int]:
     directory = str(Path(model).absolute()) if model else ""
-    status = _ask(server, "StartReindex", apb.StartReindexRequest(model_directory=directory), CLI_TIMEOUT_S).status
+    status = ask_admin(server, "StartReindex", apb.StartReindexRequest(model_directory=directory), CLI_TIMEOUT_S).status
     pause = threading.Event()
     while status.state == apb.REINDEX_STATE_RUNNING:
         bar("re-embedding", status.done_count, status.total_count)
         pause.wait(REINDEX_POLL_S)
-        status = _ask(server, "GetReindex", apb.GetReindexRequest(), CLI_TIMEOUT_S).status
+        status = ask_admin(server, "GetReindex", apb.GetReindexRequest(), CLI_TIMEOUT_S).status
     if status.state != apb.REINDEX_STATE_DONE:
         raise MemsvcError(f"the reindex stopped: {status.error}")
     return status.done_count, status.total_count

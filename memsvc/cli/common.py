@@ -27,6 +27,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from memsvc.cli.connecting import TokenFile, root_certificates, token
 from memsvc.config import ClientSettings, Settings
 from memsvc_client import MemoryClient
 
@@ -83,6 +84,7 @@ class Call:
     agent_id: str = ""
     session_id: str = ""
     server: str = ""
+    token_file: Path | None = None
     output: Output = Output.text
 
     @property
@@ -104,6 +106,8 @@ class Call:
         named: dict[str, Any] = self.owners() if owners is None else dict(owners)
         return MemoryClient(
             self.server or ClientSettings().server,
+            token=token(self.token_file) or None,
+            root_certificates=root_certificates(),
             tool="memsvc-cli",
             timeout_s=timeout_s,
             write_timeout_s=timeout_s,
@@ -113,10 +117,10 @@ class Call:
 
 
 def shared(command: Callable[..., None], *, output: bool = True) -> Callable[..., None]:
-    """The command with the shared options (-u, -p, -a, -s, --server, -o); it gets them as its first argument, `call`.
-    `output=False` leaves -o out, for a command whose own --output names a file.
+    """The command with the shared options (-u, -p, -a, -s, --server, --token-file, -o); it gets them as its first
+    argument, `call`. `output=False` leaves -o out, for a command whose own --output names a file.
     """
-    options: dict[str, Any] = {**OWNER_OPTIONS, "server": Server}
+    options: dict[str, Any] = {**OWNER_OPTIONS, "server": Server, "token_file": TokenFile}
     if output:
         options["output"] = Format
 

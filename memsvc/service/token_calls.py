@@ -33,18 +33,7 @@ class TokenCalls(rpc.AdminServiceServicer):
         self, request: apb.CreateTokenRequest, context: grpc.ServicerContext
     ) -> apb.CreateTokenResponse:
         """Issues a token."""
-        wanted = Wanted(
-            name=request.name,
-            tenant=request.tenant or DEFAULT_TENANT,
-            agent_id=request.agent_id,
-            user_ids=tuple(request.user_ids),
-            project_ids=tuple(request.project_ids),
-            grants=tuple(request.grants),
-            read_only=request.read_only,
-            admin=request.admin,
-            ttl_us=convert_sessions.duration_us(request.ttl, "ttl") if request.HasField("ttl") else TTL_DEFAULT_US,
-        )
-        secret, record = self._tokens.issue(wanted, actor())
+        secret, record = self._tokens.issue(wanted(request), actor())
         return apb.CreateTokenResponse(secret=secret, token=token_message(record))
 
     @answers
@@ -87,6 +76,21 @@ class TokenCalls(rpc.AdminServiceServicer):
         if (request.tenant or DEFAULT_TENANT) not in (record.tenant, ANY):
             raise NotFound(f"no token {request.token_id}", token_id=request.token_id)
         return record
+
+
+def wanted(request: apb.CreateTokenRequest) -> Wanted:
+    """What is asked for. Raises InvalidArgument."""
+    return Wanted(
+        name=request.name,
+        tenant=request.tenant or DEFAULT_TENANT,
+        agent_id=request.agent_id,
+        user_ids=tuple(request.user_ids),
+        project_ids=tuple(request.project_ids),
+        grants=tuple(request.grants),
+        read_only=request.read_only,
+        admin=request.admin,
+        ttl_us=convert_sessions.duration_us(request.ttl, "ttl") if request.HasField("ttl") else TTL_DEFAULT_US,
+    )
 
 
 def token_message(record: TokenRecord) -> apb.Token:

@@ -40,6 +40,7 @@ def commands() -> Iterator[tuple[str, ...]]:
 def test_all_commands_are_there():
     assert {" ".join(path) for path in commands()} >= {
         *"remember recall get list update forget history stats verify backup reindex serve demo version ingest".split(),
+        *("token create", "token list", "token show", "token revoke", "token rotate-keys"),
         *("model build", "model pull", "review export", "review apply", "conflicts list", "conflicts resolve"),
         *(f"facts {name}" for name in "set get list history delete".split()),
         *("events record", "events list", "context", "lifecycle plan", "lifecycle run"),
@@ -59,7 +60,7 @@ def test_every_command_has_help_and_examples(path):
 
 
 def test_the_shared_options_are_on_every_command_against_a_server():
-    local = ("serve", "demo", "version", "stats", "verify", "backup", "reindex", "model")
+    local = ("serve", "demo", "version", "stats", "verify", "backup", "reindex", "model", "token")
     for path in (" ".join(path) for path in commands() if path[0] not in local):
         done = RUNNER.invoke(app, [*path.split(), "--help"], env={"COLUMNS": "200"})
         for option in ("--user-id", "--project-id", "--agent-id", "--session-id", "--server", "--output"):
