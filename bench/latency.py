@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,11 @@ def at_size(rows: int, base: NDArray[np.float32], model_id: str, echo: Any, coun
             builder = crpc.ContextServiceStub(channel)
             asked = csb.AssembleContextRequest(owners=owners, query=QUERY)
             figures["assemble"] = common.timed(lambda _: builder.AssembleContext(asked), count)
+            token = arpc.AdminServiceStub(channel).CreateToken(apb.CreateTokenRequest(user_ids=["u"])).secret
+            metadata = (("authorization", f"Bearer {token}"),)
+            figures["recall_token"], figures["recall_local"] = in_turns(
+                (lambda: stub.Recall(request, metadata=metadata), lambda: stub.Recall(request)), count
+            )
             figures["recall_again"] = common.timed(lambda _: stub.Recall(request), count)
             figures["echo_after"] = common.timed(echo, count)
             figures["recall_uncached"] = common.timed(
@@ -135,6 +141,17 @@ def at_size(rows: int, base: NDArray[np.float32], model_id: str, echo: Any, coun
             stats = arpc.AdminServiceStub(channel).GetStats(apb.GetStatsRequest())
             figures["resident_mb"] = round(stats.resident_size_bytes / 2**20)
     return figures
+
+
+def in_turns(calls: tuple[Callable[[], Any], ...], count: int) -> list[dict[str, float]]:
+    """Percentiles of calls that take turns: what the machine does meanwhile meets all of them alike."""
+    samples: list[list[float]] = [[] for _ in calls]
+    for _ in range(count):
+        for call, taken in zip(calls, samples, strict=True):
+            start = time.perf_counter()
+            call()
+            taken.append(time.perf_counter() - start)
+    return [common.percentiles(taken) for taken in samples]
 
 
 def many_namespaces(base: NDArray[np.float32], model_id: str, namespaces: int, rows: int, count: int) -> dict[str, Any]:
@@ -229,6 +246,7 @@ def tables(result: dict[str, Any]) -> list[Table]:
             ("recall_cached", echo50, "echo"),
             ("recall_uncached", embed + echo50, "embed + echo"),
             ("assemble", recall50, "recall_cached"),
+            ("recall_token", size["recall_local"]["p50_ms"], "no token"),
             ("write", echo50 + commit, "echo + commit"),
         ):
             figures = size[name]
