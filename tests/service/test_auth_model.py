@@ -11,6 +11,7 @@ from collections import Counter
 from itertools import chain
 
 import grpc
+import msgspec
 import pytest
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2
@@ -34,7 +35,7 @@ from memsvc.v1 import (
 )
 from memsvc.v1 import memory_pb2 as pb
 
-CALLS = 700
+CALLS = 3000
 CALLS_SOAK = 20_000
 CALLS_PER_PRINCIPAL = 25
 LEFT_OUT = 0.2  # share of fields that a request does not set
@@ -79,6 +80,15 @@ def may(who: Wanted, right: Right, tenant: str, scope: Scope, owner: str, layer:
     else:
         own = field is None or owns(who, field, owner)
     return tenant == who.tenant and own and has(who, right, scope, layer)
+
+
+def spread(space, layer):
+    return space.tenant, space.scope, space.owner, layer
+
+
+def trusted(who: Wanted) -> Wanted:
+    """The same owners with every right."""
+    return msgspec.structs.replace(who, grants=tuple(f"{scope.name}={','.join(Right)}" for scope in Scope))
 
 
 # -- the world ---------------------------------------------------------------------------------------------------
@@ -181,7 +191,7 @@ class World:
             rights = self.chance.sample([r.value for r in Right], self.chance.randrange(1, 5))
             scope = self.chance.choice([s.name for s in Scope])
             grants.append(f"{scope}{layer}={self.chance.choice([','.join(rights), 'none'])}")
-        if self.chance.random() < 0.25:
+        if self.chance.random() < 0.1:
             grants = [f"{scope.name}={','.join(Right)}" for scope in Scope]
         return Wanted(
             tenant=self.tenants[0],
@@ -217,9 +227,9 @@ class World:
             "owners": lambda: self._owners(who, 0.9 if "SessionService" in name else 0.25),
             "scope": lambda: chance.choice([0, 0, *Scope]),
             "scopes": lambda: chance.sample(list(Scope), chance.choice([0, 1, 1, 2])),
-            "memory_id": lambda: chance.choice(self.entry_ids if "Permanent" in name else self.memory_ids),
-            "memory_ids": lambda: chance.sample(self.memory_ids, chance.choice([0, 1, 2])),
-            "decisions": lambda: [{"memory_id": chance.choice(self.memory_ids), "action": 1}],
+            "memory_id": lambda: self._id(self.entry_ids if "Permanent" in name else self.memory_ids, who),
+            "memory_ids": lambda: [self._id(self.memory_ids, who) for _ in range(chance.choice([0, 1, 1, 2]))],
+            "decisions": lambda: [{"memory_id": self._id(self.memory_ids, who), "action": 1}],
             "memory": lambda: self._draft(),
             "memories": lambda: [self._draft()],
             "filter": lambda: pb.Filter(layers=chance.sample([2, 3, 4, 1, 5], chance.choice([0, 1, 2]))),
@@ -259,6 +269,12 @@ class World:
         if field.name == "latency_budget":
             return field.message_type._concrete_class(seconds=20)
         return maker[field.name]() if field.name in maker else None
+
+    def _id(self, ids, who):
+        """An id, mostly of a memory whose owner is the principal's."""
+        some = self.chance.sample(ids, 30)
+        own = [one for one in some if may(trusted(who), Right.READ, *spread(*self.place(one)))]
+        return self.chance.choice(own or some)
 
     def _options(self, kind):
         options = kind._concrete_class(filter=self._value_of_filter(), scopes=self.chance.sample(list(Scope), 1))
