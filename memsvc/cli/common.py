@@ -17,18 +17,21 @@ import itertools
 import json
 import re
 import sys
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
+import grpc
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from memsvc.config import ClientSettings, Settings
-from memsvc_client import MemoryClient
+from memsvc_client import MemoryClient, Unavailable
+from memsvc_client.core import LOOPBACK
 
 app = typer.Typer(
     name="memsvc",
@@ -40,6 +43,8 @@ err = Console(stderr=True)
 out = Console()
 
 CLI_TIMEOUT_S = 30.0
+REACHABLE_WITHIN_S = 3.0  # a server that was started just before has this long to listen
+CONNECT_EVERY_S = 0.1
 T = TypeVar("T")
 _DURATION = re.compile(r"(\d{1,6})([mhdw])", re.ASCII)
 _HARMLESS = "\n\t\u200c\u200d"  # the last two join letters of Persian and Indic scripts, and emoji
@@ -100,16 +105,42 @@ class Call:
         return {**given, "tenant": settings.tenant} if settings.tenant else given
 
     def client(self, owners: dict[str, str] | None = None, timeout_s: float = CLI_TIMEOUT_S) -> MemoryClient:
-        """A client of the named server, for these owners or the command's."""
+        """A client of the named server, for these owners or the command's. Raises memsvc_client's Unavailable when
+        nothing listens there: a mutation would be tried again, in silence, until its timeout.
+        """
         named: dict[str, Any] = self.owners() if owners is None else dict(owners)
+        target = self.server or ClientSettings().server
+        check_reachable(target)
         return MemoryClient(
-            self.server or ClientSettings().server,
+            target,
             tool="memsvc-cli",
             timeout_s=timeout_s,
             write_timeout_s=timeout_s,
             recent_count=0,
             **named,
         )
+
+
+def check_reachable(target: str, within_s: float = REACHABLE_WITHIN_S) -> None:
+    """Raises memsvc_client's Unavailable if the connection is refused and not taken within that time. A server that
+    takes it and is slow passes: the call's own timeout is for that.
+    """
+    options = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 100)]
+    if target.startswith(LOOPBACK):
+        options.append(("grpc.enable_http_proxy", 0))
+    until_s = time.monotonic() + within_s
+    with grpc.insecure_channel(target, options) as channel:
+        check = channel.unary_unary("/grpc.health.v1.Health/Check", None, None)
+        while True:
+            try:
+                check(b"", timeout=max(until_s - time.monotonic(), 0.001))
+                return
+            except grpc.RpcError as error:
+                if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                    return
+                if time.monotonic() >= until_s - CONNECT_EVERY_S:
+                    raise Unavailable(f"nothing answers at {target}") from error
+            time.sleep(CONNECT_EVERY_S)
 
 
 def shared(command: Callable[..., None], *, output: bool = True) -> Callable[..., None]:
