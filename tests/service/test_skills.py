@@ -226,10 +226,16 @@ def test_a_run_is_an_event(skills, stub, owners):
 
 
 @pytest.fixture
-def shared_name(skills) -> str:
+def tenant(fresh_id) -> str:
+    """A tenant of the test's own: what is GLOBAL there is nobody else's."""
+    return fresh_id()
+
+
+@pytest.fixture
+def shared_name(skills, tenant) -> str:
     """The name of a GLOBAL skill."""
     name = f"deploy-{uuid.uuid4().hex[:12]}"
-    push(skills, pb.Owners(), text(name), scope=pb.SCOPE_GLOBAL)
+    push(skills, pb.Owners(tenant=tenant), text(name), scope=pb.SCOPE_GLOBAL)
     return name
 
 
@@ -237,17 +243,19 @@ def counts(skill: kpb.Skill) -> tuple[int, int]:
     return skill.success_count, skill.failure_count
 
 
-def test_runs_of_a_global_skill_are_their_callers_own(skills, stub, shared_name, fresh_id):
-    ann = pb.Owners(user_id=fresh_id(), project_id=fresh_id(), session_id=fresh_id())
-    bob = pb.Owners(user_id=fresh_id(), project_id=ann.project_id)
+def test_runs_of_a_global_skill_are_their_callers_own(skills, stub, tenant, shared_name, fresh_id):
+    ann = pb.Owners(tenant=tenant, user_id=fresh_id(), project_id=fresh_id(), session_id=fresh_id())
+    bob = pb.Owners(tenant=tenant, user_id=fresh_id(), project_id=ann.project_id)
     kept = run(skills, ann, shared_name, SUCCESS, note="Ann's own host").result
     run(skills, ann, shared_name, FAILURE)
     run(skills, bob, shared_name, FAILURE)
     assert kept.at.namespace == pb.Namespace(tenant=kept.at.namespace.tenant, scope=pb.SCOPE_USER, owner=ann.user_id)
-    everybody = stub.List(spb.ListRequest(owners=pb.Owners(), scopes=[pb.SCOPE_GLOBAL], include_inactive=True))
+    everybody = stub.List(
+        spb.ListRequest(owners=pb.Owners(tenant=tenant), scopes=[pb.SCOPE_GLOBAL], include_inactive=True)
+    )
     assert [m for m in everybody.memories if m.subject == f"skill/{shared_name}"] == []
     assert counts(get(skills, ann, shared_name)) == (1, 1)
-    assert counts(get(skills, pb.Owners(user_id=ann.user_id), shared_name)) == (1, 1)
+    assert counts(get(skills, pb.Owners(tenant=tenant, user_id=ann.user_id), shared_name)) == (1, 1)
     assert counts(get(skills, bob, shared_name)) == (0, 1)
     assert counts(get(skills, bob, shared_name, scopes=[pb.SCOPE_GLOBAL])) == (0, 0)
     everything = skills.List(kpb.SkillServiceListRequest(owners=ann, page_size=1000)).skills
@@ -266,14 +274,15 @@ def test_runs_of_a_global_skill_are_their_callers_own(skills, stub, shared_name,
         ((), pb.SCOPE_GLOBAL),
     ],
 )
-def test_where_a_run_of_a_global_skill_goes(skills, shared_name, fresh_id, ids, scope):
-    owners = pb.Owners(**{name: fresh_id() for name in ids})
+def test_where_a_run_of_a_global_skill_goes(skills, tenant, shared_name, fresh_id, ids, scope):
+    owners = pb.Owners(tenant=tenant, **{name: fresh_id() for name in ids})
     scopes = [] if ids else [pb.SCOPE_GLOBAL]
     assert run(skills, owners, shared_name, SUCCESS, scopes=scopes).result.at.namespace.scope == scope
     assert counts(get(skills, owners, shared_name, scopes=scopes)) == (1, 0)
 
 
-def test_runs_of_an_own_skill_and_of_a_global_one_of_that_name_are_told_apart(skills, owners, shared_name):
+def test_runs_of_an_own_skill_and_of_a_global_one_of_that_name_are_told_apart(skills, tenant, shared_name, fresh_id):
+    owners = pb.Owners(tenant=tenant, user_id=fresh_id())
     run(skills, owners, shared_name, FAILURE)
     push(skills, owners, text(shared_name))
     assert counts(get(skills, owners, shared_name)) == (0, 0)
@@ -284,7 +293,8 @@ def test_runs_of_an_own_skill_and_of_a_global_one_of_that_name_are_told_apart(sk
     assert both == {pb.SCOPE_USER: (1, 0), pb.SCOPE_GLOBAL: (0, 1)}
 
 
-def test_runs_from_before_they_named_their_skill_count_beside_it(skills, stub, owners, shared_name):
+def test_runs_from_before_they_named_their_skill_count_beside_it(skills, stub, tenant, shared_name, fresh_id):
+    owners = pb.Owners(tenant=tenant, user_id=fresh_id())
     push(skills, owners, text())
     detail = pb.EventDetail(event_type="skill_run")
     detail.payload.update({"skill": "deploy-service", "version": 1, "outcome": "success", "note": ""})
