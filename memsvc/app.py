@@ -233,8 +233,9 @@ class Service:
     def _build_sessions(self, settings: Settings) -> None:
         """Open sessions, and what becomes of them at their end."""
         self.token_counts = TokenCounts(lambda: self.embedder)
+        self.session_log = FileSessionLog(settings.data_dir / SESSIONS_DIR)
         self.sessions = Sessions(
-            FileSessionLog(settings.data_dir / SESSIONS_DIR),
+            self.session_log,
             clock_us=now_us,
             count_tokens=self.token_counts.of,
             settings=SessionSettings(
@@ -381,7 +382,8 @@ class Service:
 
     def backup(self, directory: Path) -> int:
         """A hot copy in the layout of a data directory: `serve --data-dir` opens it."""
-        return care.backup(self.engine, directory / STORE_DIR)
+        with self.consolidator.paused():
+            return care.backup(self.engine, self.session_log, directory / STORE_DIR, directory / SESSIONS_DIR)
 
     def _switch_model(self, embedder: Embedder) -> None:
         """After a reindex: everything uses the new model from the next call on."""

@@ -102,7 +102,7 @@ def backup(
     server: Server = "",
     output: Format = Output.text,
 ) -> None:
-    """Write a consistent copy of a running server's store; `memsvc serve --data-dir` opens it."""
+    """Write a copy of a running server's store and open sessions; `memsvc serve --data-dir` opens it."""
     answer = ask_admin(server, "Backup", apb.BackupRequest(directory=str(directory.absolute())), None)
     if output is Output.json:
         print_json({"directory": str(directory), "size_bytes": answer.size_bytes})

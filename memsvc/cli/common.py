@@ -27,7 +27,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from memsvc.cli.connecting import TokenFile, root_certificates, token
+from memsvc.cli.connecting import TokenFile, check_reachable, root_certificates, token
 from memsvc.config import ClientSettings, Settings
 from memsvc_client import MemoryClient
 
@@ -102,10 +102,14 @@ class Call:
         return {**given, "tenant": settings.tenant} if settings.tenant else given
 
     def client(self, owners: dict[str, str] | None = None, timeout_s: float = CLI_TIMEOUT_S) -> MemoryClient:
-        """A client of the named server, for these owners or the command's."""
+        """A client of the named server, for these owners or the command's. Raises memsvc_client's Unavailable when
+        nothing listens there: a mutation would be tried again, in silence, until its timeout.
+        """
         named: dict[str, Any] = self.owners() if owners is None else dict(owners)
+        target = self.server or ClientSettings().server
+        check_reachable(target)
         return MemoryClient(
-            self.server or ClientSettings().server,
+            target,
             token=token(self.token_file) or None,
             root_certificates=root_certificates(),
             tool="memsvc-cli",

@@ -220,6 +220,8 @@ def _print_consolidation(ended: Consolidation) -> None:
     say(out, f"{ended.state}: session {ended.session_id}, {ended.done_turns} of {ended.total_turns} turns judged")
     if ended.error:
         say(err, f"{ended.error}; the turns are kept, `memsvc session end {ended.session_id}` tries again")
+    if ended.set_aside_id:
+        say(err, f"an earlier one failed and waits: `memsvc session end {ended.set_aside_id}` tries it again")
     for result in ended.results:
         say(out, f"  {result.outcome} {result.memory_id}")
     if ended.episode_id:

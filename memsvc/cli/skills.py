@@ -90,9 +90,7 @@ def skills_push(
     """Check DIR/skill.yaml and store it as the newest version of the skill that it names."""
     source = read_skill(directory)
     with call.client() as client:
-        # To the client a text without a line break is the name of a file.
-        pushed = source if "\n" in source else directory / FILE
-        skill = client.skills.push(pushed, scope=scope, dry_run=dry_run)
+        skill = client.skills.push(source, scope=scope, dry_run=dry_run)
     if call.wants_json:
         print_json({**skill.to_dict(), "dry_run": dry_run})
     elif skill.changed:

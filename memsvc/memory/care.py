@@ -10,6 +10,7 @@ Rejected: a cron-like scheduler in here (the operator has one).
 from __future__ import annotations
 
 import logging
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from enum import IntEnum
@@ -24,7 +25,7 @@ from memsvc.model import RECALLABLE
 from memsvc.retrieval.embedder import Embedder
 from memsvc.retrieval.segment import OPEN_SEQ
 from memsvc.retrieval.segments import SegmentStore
-from memsvc.storage.engine import Engine, NamespaceHead
+from memsvc.storage.engine import Engine, NamespaceHead, SessionLog
 from memsvc.storage.engine import VerifyProblem as VerifyProblem
 
 LOG = logging.getLogger("memsvc.care")
@@ -110,11 +111,20 @@ def _verify_segment(engine: Engine, segments: SegmentStore, head: NamespaceHead)
             yield VerifyProblem(where, f"row {row} has no vector")
 
 
-def backup(engine: Engine, directory: Path) -> int:
-    """A hot copy into a directory that does not exist or is empty; returns its bytes. Raises InvalidArgument."""
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise InvalidArgument(f"{directory} exists and is not an empty directory", field="directory")
-    return engine.backup(directory)
+def backup(engine: Engine, sessions: SessionLog, store_directory: Path, sessions_directory: Path) -> int:
+    """A hot copy into directories that do not exist or are empty; returns its bytes. The sessions come first: called
+    while nothing is consolidated, no turn is missing from both. A failure leaves nothing behind.
+
+    Raises InvalidArgument, StorageFull, StorageFailure.
+    """
+    for directory in (store_directory, sessions_directory):
+        if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+            raise InvalidArgument(f"{directory} exists and is not an empty directory", field="directory")
+    try:
+        return sessions.backup(sessions_directory) + engine.backup(store_directory)
+    except BaseException:
+        shutil.rmtree(sessions_directory, ignore_errors=True)
+        raise
 
 
 class ReindexJob:

@@ -80,6 +80,15 @@ def namespace_for(owners: Owners, scope: Scope | None) -> Namespace:
     return Namespace(tenant, scope, owner)
 
 
+def own_namespace(owners: Owners) -> Namespace:
+    """The narrowest namespace of the caller's own that outlives a session; the session's, or GLOBAL, if no other id is
+    given.
+    """
+    order = (Scope.AGENT, Scope.USER, Scope.PROJECT, Scope.SESSION)
+    given = (scope for scope in order if getattr(owners, _FIELDS[scope]) is not None)
+    return namespace_for(owners, next(given, Scope.GLOBAL))
+
+
 def _session_owner(owners: Owners) -> str:
     """Percent-encoded session id, behind the user's where one is given: "/" is encoded in ids, so none collide."""
     session = quote(owners.session_id or "", safe="")

@@ -64,4 +64,5 @@ def consolidation_message(view: Consolidation) -> spb.Consolidation:
         error=view.error,
         create_time=convert.timestamp(view.create_time_us),
         update_time=convert.timestamp(view.update_time_us),
+        set_aside_id=view.set_aside_id,
     )

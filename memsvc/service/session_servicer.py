@@ -52,7 +52,7 @@ class SessionServicer(ConsolidationCalls, AssembleCalls):
     ) -> spb.SessionServiceStartResponse:
         """Opens a session, or returns the open one."""
         ttl_us = convert_sessions.duration_us(request.ttl, "ttl") if request.HasField("ttl") else 0
-        session, resumed = self._sessions.start(
+        session, resumed = self._consolidator.open(
             convert.owners(request.owners), tool=request.tool, ttl_us=ttl_us, goal=request.goal
         )
         return spb.SessionServiceStartResponse(session=convert_sessions.session_message(session), resumed=resumed)
@@ -92,7 +92,9 @@ class SessionServicer(ConsolidationCalls, AssembleCalls):
         self, request: spb.SessionServiceRecordToolOutputRequest, context: grpc.ServicerContext
     ) -> spb.SessionServiceRecordToolOutputResponse:
         """Keeps what a tool returned."""
-        truncated = self._sessions.record_tool_output(convert.owners(request.owners), request.tool, request.content)
+        truncated = self._sessions.record_tool_output(
+            convert.owners(request.owners), request.tool, request.content, mutation(request)
+        )
         return spb.SessionServiceRecordToolOutputResponse(truncated=truncated)
 
     @answers

@@ -242,5 +242,12 @@ class SessionLog(Protocol):
     def drop(self, namespace: Namespace) -> None:
         """Forgets a session and its records; nothing happens for an unknown one. Raises StorageFailure."""
 
+    def backup(self, directory: Path) -> int:
+        """Writes every session, up to its last whole record, into a new or empty directory that a SessionLog of the
+        same kind opens, while others append; on disk when it returns. Returns its bytes. A session that is moved to
+        another namespace meanwhile (appended there before it is dropped here) is in it. Raises StorageFull,
+        StorageFailure; then the directory may hold a part.
+        """
+
     def close(self) -> None:
         """Flushes and closes. Idempotent."""

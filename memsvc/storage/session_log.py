@@ -38,6 +38,7 @@ ASIDE_SUFFIX = ".damaged"
 OPEN_FILES_MAX = 128
 SYNC_EVERY_S = 1.0
 RECORD_MAX_BYTES = 2**28
+COPY_BYTES = 2**20
 _HEAD = struct.Struct(">II")
 
 
@@ -132,6 +133,22 @@ class FileSessionLog:
                 self._opened.pop(namespace, None)
                 self._unsynced.pop(file.path, None)
 
+    def backup(self, directory: Path) -> int:
+        """See `SessionLog`."""
+        copied: set[Namespace] = set()
+        size_bytes = 0
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            for _ in range(2):  # the second time, where those are that were moved during the first
+                for namespace in self.open_sessions():
+                    if namespace not in copied:
+                        copied.add(namespace)
+                        size_bytes += self._copied(namespace, directory)
+            _flush(directory)
+        except OSError as error:
+            raise _failure(error, "the copy of the sessions is not whole") from error
+        return size_bytes
+
     def close(self) -> None:
         """See `SessionLog`."""
         self._closing.set()
@@ -142,6 +159,25 @@ class FileSessionLog:
         for file in opened:
             with file.lock:
                 self._shut(file)
+
+    def _copied(self, namespace: Namespace, directory: Path) -> int:
+        """Copies a file up to the record that is its last now; its bytes, 0 for one that is gone. Raises OSError."""
+        with self._table_lock:
+            file = self._files.get(namespace)
+        if file is None:
+            return 0
+        with file.lock:
+            if file.is_dropped or not file.size_bytes:
+                return 0
+            size_bytes, source = file.size_bytes, file.path.open("rb")
+        target = directory / file.path.name
+        with source, open(target, "wb", opener=_private) as copy:  # dropped or appended to meanwhile: it reads the same
+            left = size_bytes
+            while left and (chunk := source.read(min(left, COPY_BYTES))):
+                copy.write(chunk)
+                left -= len(chunk)
+        _flush(target)
+        return size_bytes
 
     # -- one file ------------------------------------------------------------------------------------------------
 
@@ -290,7 +326,11 @@ def _flush(path: Path) -> None:
         os.close(fd)
 
 
-def _failure(error: OSError) -> MemsvcError:
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
+
+
+def _failure(error: OSError, outcome: str = "nothing was added to the session") -> MemsvcError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StorageFull("the disk is full: nothing was added to the session")
+        return StorageFull(f"the disk is full: {outcome}")
     return StorageFailure(f"the journal of sessions failed: {error.strerror}")

@@ -116,7 +116,8 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Backup(self, request, context):
-        """Writes a consistent copy of the store into an empty directory on the server's machine, while serving.
+        """Writes a copy of the store and of the open sessions into an empty directory on the server's machine, while serving.
+        The store is as of one moment, each session as of one a little later.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -89,7 +89,8 @@ class SessionServiceServicer:
     """
 
     def Start(self, request, context):
-        """Opens a session, or returns the open one of that id.
+        """Opens a session, or returns the open one of that id. NOT_ACTIVE while the last one of that id is consolidated; if
+        that failed for good, a new one is opened and the failed one is set aside: see Consolidation.set_aside_id.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

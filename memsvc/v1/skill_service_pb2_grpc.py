@@ -129,7 +129,9 @@ class SkillServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RecordRun(self, request, context):
-        """Records how a run of a skill went. Outcomes change the order of Match.
+        """Records how a run of a skill went, as an event beside the skill. A run of a GLOBAL skill is the caller's own: its
+        event goes to the first of AGENT, USER, PROJECT, SESSION whose owner id is given, and to GLOBAL only if none is.
+        Outcomes change the order of Match.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

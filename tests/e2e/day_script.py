@@ -234,7 +234,7 @@ STANDS = {  # in exactly one memory that is ACTIVE and no event: its type
 REPLACED = {"MySQL 8.0": "PostgreSQL 16"}
 NOWHERE = (
     "早上好", "下午好", "谢谢", "Traceback", "export.py", "drwx", "0 errors", "merged", "rollout", "有点累",
-    "gateway library", "grpc-gateway", "密码", "registry", "哈哈", "明天见", "Hi there",
+    "gateway library", "grpc-gateway", "密码", "registry", "哈哈", "明天见", "Hi there", "休息", "3.11", "周五（",
 )  # fmt: skip
 STATES: dict[str, dict[str, Any]] = {
     MORNING: {
@@ -249,7 +249,7 @@ STATES: dict[str, dict[str, Any]] = {
     NOON: {
         "goal": ("billing service", "gRPC"),
         "not goal": (),
-        "constraints": ("main branch", "Answer in English"),
+        "constraints": ("REST endpoints alive", "main branch", "Answer in English"),
         "not constraints": (),
         "pending": ("Generate the stubs", "Add a REST gateway"),
         "finished": ("Write the proto files",),

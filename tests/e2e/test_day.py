@@ -299,7 +299,7 @@ def left(day: Day) -> dict[str, Any]:
 
     def told(memory: pb.Memory) -> tuple[Any, ...]:
         event = memory.event
-        payload = {key: value for key, value in event.payload.items() if key != "memory_ids"}
+        payload = {key: value for key, value in event.payload.items() if key not in ("memory_ids", "memory_id")}
         named = [texts[one] for one in event.payload["memory_ids"]] if "memory_ids" in event.payload else []
         return (
             memory.content, memory.type, memory.layer, memory.status, memory.subject, memory.version,

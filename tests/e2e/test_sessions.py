@@ -11,6 +11,8 @@ from pathlib import Path
 import grpc
 import pytest
 
+from memsvc.v1 import admin_service_pb2 as admin_pb2
+from memsvc.v1 import admin_service_pb2_grpc as admin_rpc
 from memsvc.v1 import memory_pb2 as pb
 from memsvc.v1 import memory_service_pb2 as mpb
 from memsvc.v1 import session_service_pb2 as spb
@@ -62,3 +64,33 @@ def test_kill_9_loses_no_acknowledged_turn(serve, tmp_path):
     with grpc.insecure_channel(address, [("grpc.enable_http_proxy", 0)]) as channel:
         answer = rpc.SessionServiceStub(channel).GetState(state)
     assert (answer.session.turn_count, dict(answer.state.slots)) == (75, {"count": "75"})
+
+
+def test_a_backup_has_the_open_sessions(serve, tmp_path):
+    _, address = serve(tmp_path / "data")
+    with grpc.insecure_channel(address, [("grpc.enable_http_proxy", 0)]) as channel:
+        stub = rpc.SessionServiceStub(channel)
+        stub.Start(spb.SessionServiceStartRequest(owners=OWNERS, goal="keep going"))
+        say(stub, "in the backup")
+        ended = pb.Owners(user_id="u", session_id="ended")
+        stub.Start(spb.SessionServiceStartRequest(owners=ended))
+        say(stub, "We decided to use PostgreSQL for billing.", ended)
+        stub.End(spb.SessionServiceEndRequest(owners=ended))
+        backup = admin_pb2.BackupRequest(directory=str(tmp_path / "copy"))
+        assert admin_rpc.AdminServiceStub(channel).Backup(backup).size_bytes > 0
+        say(stub, "after it")
+    _, address = serve(tmp_path / "copy")
+    with grpc.insecure_channel(address, [("grpc.enable_http_proxy", 0)]) as channel:
+        stub = rpc.SessionServiceStub(channel)
+        state = stub.GetState(spb.SessionServiceGetStateRequest(owners=OWNERS))
+        assert ([turn.content for turn in state.window], state.state.goal) == (["in the backup"], "keep going")
+        say(stub, "and on")
+        done = spb.SessionServiceGetConsolidationRequest(owners=ended, wait={"seconds": 60})
+        consolidation = stub.GetConsolidation(done).consolidation
+        assert (consolidation.state, consolidation.done_turns) == (spb.CONSOLIDATION_STATE_DONE, 1)
+        assert len(consolidation.results) == 1
+
+
+def say(stub: rpc.SessionServiceStub, text: str, owners: pb.Owners = OWNERS) -> None:
+    turns = [mpb.Message(speaker=mpb.SPEAKER_USER, content=text)]
+    stub.AppendTurns(spb.SessionServiceAppendTurnsRequest(owners=owners, turns=turns))

@@ -7,6 +7,7 @@ import datetime as dt
 import grpc
 import pytest
 
+from memsvc.errors import InvalidArgument
 from memsvc.memory.memories import WriteResult
 from memsvc.memory.sessions.consolidation import Consolidation, ConsolidationState
 from memsvc.model import Namespace, Outcome, Scope
@@ -134,6 +135,27 @@ def test_what_is_not_there_or_makes_no_sense_is_refused(sessions, whom, fresh_id
     assert state.session.turn_count == len(TURNS)  # what was refused ended nothing
 
 
+def test_an_id_whose_consolidation_failed_can_be_opened_again(sessions, service, whom, monkeypatch):
+    def fail(*arguments, **options):
+        raise InvalidArgument("no")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(service.ingestor, "ingest", fail)
+        end(sessions, whom)
+        assert finished(sessions, whom).state == spb.CONSOLIDATION_STATE_FAILED
+    started = sessions.Start(spb.SessionServiceStartRequest(owners=whom))
+    assert (started.resumed, started.session.turn_count) == (False, 0)
+    failed = ask(sessions, whom)
+    assert (failed.state, failed.error) == (spb.CONSOLIDATION_STATE_FAILED, "INVALID_ARGUMENT: no")
+    end(sessions, whom)
+    later = finished(sessions, whom)
+    assert (later.state, later.total_turns, later.set_aside_id) == (DONE, 0, failed.set_aside_id)
+    aside = pb.Owners(user_id=whom.user_id, session_id=later.set_aside_id)
+    assert (ask(sessions, aside).error, ask(sessions, aside).total_turns) == (failed.error, len(TURNS))
+    end(sessions, aside)
+    assert (finished(sessions, aside).state, len(finished(sessions, aside).results)) == (DONE, len(TURNS))
+
+
 def test_the_message_holds_every_field_of_the_view():
     view = Consolidation(
         session_id="s",
@@ -148,6 +170,7 @@ def test_the_message_holds_every_field_of_the_view():
         ),
         episode_id="mem_3",
         error="UNAVAILABLE: no",
+        set_aside_id="failed-1",
     )
     message = consolidation_message(view)
     assert {field.name for field, _ in message.ListFields()} == {field.name for field in message.DESCRIPTOR.fields}
@@ -156,7 +179,7 @@ def test_the_message_holds_every_field_of_the_view():
         ("mem_1", 2, int(Outcome.MERGED)),
         ("mem_2", 1, int(Outcome.STAGED)),
     ]
-    assert (message.episode_id, message.error) == ("mem_3", "UNAVAILABLE: no")
+    assert (message.episode_id, message.error, message.set_aside_id) == ("mem_3", "UNAVAILABLE: no", "failed-1")
     assert message.create_time.ToDatetime(dt.UTC).microsecond == 500_000
     assert message.update_time.ToDatetime(dt.UTC) == dt.datetime(1970, 1, 1, 0, 0, 2, 1, dt.UTC)
 

@@ -136,6 +136,20 @@ def test_tool_outputs(sessions, whom):
     assert [(o.tool, len(o.content), o.truncated) for o in outputs] == [(f"t{i}", 500, True) for i in range(2, 7)]
 
 
+def test_an_output_that_is_sent_again_is_kept_once(sessions, whom):
+    sent = spb.SessionServiceRecordToolOutputRequest(
+        owners=whom, tool="ls", content="x" * 600, request_id=str(uuid.uuid4())
+    )
+    answers = [sessions.RecordToolOutput(sent) for _ in range(2)]
+    assert answers == [spb.SessionServiceRecordToolOutputResponse(truncated=True)] * 2
+    assert len(state_of(sessions, whom).state.tool_outputs) == 1
+    other = spb.SessionServiceRecordToolOutputRequest(owners=whom, tool="ls", request_id=sent.request_id)
+    code, details = refused(lambda: sessions.RecordToolOutput(other))
+    assert (code, details) == (grpc.StatusCode.INVALID_ARGUMENT, "request_id came before with another request")
+    other.request_id = "seven"
+    assert refused(lambda: sessions.RecordToolOutput(other))[0] == grpc.StatusCode.INVALID_ARGUMENT
+
+
 def test_parallel_appends_keep_every_turn(sessions, service, whom):
     def work(worker: int) -> None:
         for i in range(10):

@@ -215,8 +215,96 @@ def test_a_run_is_an_event(skills, stub, owners):
     result = run(skills, owners, "deploy-service", SUCCESS, note="x" * 500, source=pb.Source(tool="t")).result
     event = stub.Get(spb.GetRequest(owners=owners, memory_id=result.memory_id)).memory
     assert (event.event.event_type, event.layer, event.source.tool) == ("skill_run", pb.LAYER_EPISODIC, "t")
-    payload = dict(event.event.payload)
-    assert payload == {"skill": "deploy-service", "version": 1.0, "outcome": "success", "note": "x" * 500}
+    skill_id = get(skills, owners, "deploy-service").memory_id
+    assert dict(event.event.payload) == {
+        "skill": "deploy-service",
+        "memory_id": skill_id,
+        "version": 1.0,
+        "outcome": "success",
+        "note": "x" * 500,
+    }
+
+
+@pytest.fixture
+def tenant(fresh_id) -> str:
+    """A tenant of the test's own: what is GLOBAL there is nobody else's."""
+    return fresh_id()
+
+
+@pytest.fixture
+def shared_name(skills, tenant) -> str:
+    """The name of a GLOBAL skill."""
+    name = f"deploy-{uuid.uuid4().hex[:12]}"
+    push(skills, pb.Owners(tenant=tenant), text(name), scope=pb.SCOPE_GLOBAL)
+    return name
+
+
+def counts(skill: kpb.Skill) -> tuple[int, int]:
+    return skill.success_count, skill.failure_count
+
+
+def test_runs_of_a_global_skill_are_their_callers_own(skills, stub, tenant, shared_name, fresh_id):
+    ann = pb.Owners(tenant=tenant, user_id=fresh_id(), project_id=fresh_id(), session_id=fresh_id())
+    bob = pb.Owners(tenant=tenant, user_id=fresh_id(), project_id=ann.project_id)
+    kept = run(skills, ann, shared_name, SUCCESS, note="Ann's own host").result
+    run(skills, ann, shared_name, FAILURE)
+    run(skills, bob, shared_name, FAILURE)
+    assert kept.at.namespace == pb.Namespace(tenant=kept.at.namespace.tenant, scope=pb.SCOPE_USER, owner=ann.user_id)
+    everybody = stub.List(
+        spb.ListRequest(owners=pb.Owners(tenant=tenant), scopes=[pb.SCOPE_GLOBAL], include_inactive=True)
+    )
+    assert [m for m in everybody.memories if m.subject == f"skill/{shared_name}"] == []
+    assert counts(get(skills, ann, shared_name)) == (1, 1)
+    assert counts(get(skills, pb.Owners(tenant=tenant, user_id=ann.user_id), shared_name)) == (1, 1)
+    assert counts(get(skills, bob, shared_name)) == (0, 1)
+    assert counts(get(skills, bob, shared_name, scopes=[pb.SCOPE_GLOBAL])) == (0, 0)
+    everything = skills.List(kpb.SkillServiceListRequest(owners=ann, page_size=1000)).skills
+    (found,) = [one for one in everything if one.name == shared_name]
+    assert counts(found) == (1, 1)
+    pushed = push(skills, ann, text(shared_name), scope=pb.SCOPE_GLOBAL)
+    assert (pushed.changed, counts(pushed.skill)) == (False, (1, 1))
+
+
+@pytest.mark.parametrize(
+    ("ids", "scope"),
+    [
+        (("user_id", "agent_id", "session_id"), pb.SCOPE_AGENT),
+        (("project_id", "session_id"), pb.SCOPE_PROJECT),
+        (("session_id",), pb.SCOPE_SESSION),
+        ((), pb.SCOPE_GLOBAL),
+    ],
+)
+def test_where_a_run_of_a_global_skill_goes(skills, tenant, shared_name, fresh_id, ids, scope):
+    owners = pb.Owners(tenant=tenant, **{name: fresh_id() for name in ids})
+    scopes = [] if ids else [pb.SCOPE_GLOBAL]
+    assert run(skills, owners, shared_name, SUCCESS, scopes=scopes).result.at.namespace.scope == scope
+    assert counts(get(skills, owners, shared_name, scopes=scopes)) == (1, 0)
+
+
+def test_runs_of_an_own_skill_and_of_a_global_one_of_that_name_are_told_apart(skills, tenant, shared_name, fresh_id):
+    owners = pb.Owners(tenant=tenant, user_id=fresh_id())
+    run(skills, owners, shared_name, FAILURE)
+    push(skills, owners, text(shared_name))
+    assert counts(get(skills, owners, shared_name)) == (0, 0)
+    run(skills, owners, shared_name, SUCCESS)
+    assert counts(get(skills, owners, shared_name)) == (1, 0)
+    everything = skills.List(kpb.SkillServiceListRequest(owners=owners, page_size=1000)).skills
+    both = {one.namespace.scope: counts(one) for one in everything if one.name == shared_name}
+    assert both == {pb.SCOPE_USER: (1, 0), pb.SCOPE_GLOBAL: (0, 1)}
+
+
+def test_runs_from_before_they_named_their_skill_count_beside_it(skills, stub, tenant, shared_name, fresh_id):
+    owners = pb.Owners(tenant=tenant, user_id=fresh_id())
+    push(skills, owners, text())
+    detail = pb.EventDetail(event_type="skill_run")
+    detail.payload.update({"skill": "deploy-service", "version": 1, "outcome": "success", "note": ""})
+    for name in ("deploy-service", shared_name):
+        draft = spb.MemoryDraft(
+            content=f"skill {name}: success", type=pb.MEMORY_TYPE_EVENT, subject=f"skill/{name}", event=detail
+        )
+        stub.Write(spb.WriteRequest(owners=owners, memory=draft))
+    assert counts(get(skills, owners, "deploy-service")) == (1, 0)
+    assert counts(get(skills, owners, shared_name)) == (0, 0)
 
 
 def test_bad_requests_are_refused(skills, owners):

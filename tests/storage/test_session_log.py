@@ -54,6 +54,62 @@ def test_records_come_back_in_order_and_per_session(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("*.log"))) == 6
 
 
+def test_a_backup_ends_at_a_record_while_others_append(tmp_path: Path) -> None:
+    log = FileSessionLog(tmp_path / "live", open_files_max=2)
+    names = [Namespace("t", Scope.SESSION, f"u/{i}") for i in range(5)]
+    for name in names:
+        for record in RECORDS:
+            log.append(name, record)
+    going, stopped = threading.Event(), threading.Event()
+
+    def append() -> None:
+        for number in range(2000):
+            log.append(names[0], b"%d" % number * 250)
+            going.set()
+            if stopped.is_set():
+                return
+
+    thread = threading.Thread(target=append)
+    thread.start()
+    going.wait()
+    try:
+        sizes = [log.backup(tmp_path / f"copy-{i}") for i in range(8)]
+    finally:
+        stopped.set()
+        thread.join()
+    log.drop(names[1])
+    live = log.read(names[0])
+    log.close()
+    for i, size in enumerate(sizes):
+        files = list((tmp_path / f"copy-{i}").iterdir())
+        assert size == sum(path.stat().st_size for path in files)
+        assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+        for path in files:
+            assert whole_records(path.read_bytes())[1] == path.stat().st_size
+        copied = reread(tmp_path / f"copy-{i}", names[0])
+        assert copied == live[: len(copied)]
+        assert reread(tmp_path / f"copy-{i}", names[1]) == RECORDS
+
+
+def test_a_backup_has_a_session_that_moves_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = FileSessionLog(tmp_path / "live")
+    here, there = (Namespace("t", Scope.SESSION, f"u/{name}") for name in ("here", "there"))
+    log.append(here, b"first")
+    listed = log.open_sessions
+
+    def moving():  # type: ignore[no-untyped-def]
+        names = list(listed())
+        if here in names:
+            log.append(there, b"first")
+            log.drop(here)
+        return iter(names)
+
+    monkeypatch.setattr(log, "open_sessions", moving)
+    assert log.backup(tmp_path / "copy") > 0
+    log.close()
+    assert reread(tmp_path / "copy", there) == [b"first"]
+
+
 def test_no_more_files_are_open_than_allowed(tmp_path: Path) -> None:
     log = FileSessionLog(tmp_path, open_files_max=3)
     for i in range(20):

@@ -1,5 +1,7 @@
 """Client of memsvc, the independent memory service for AI agents. See README.md beside this package."""
 
+import logging
+
 from .aio import AsyncMemoryClient
 from .aio_session import AsyncSession
 from .background import BackgroundRecall
@@ -36,6 +38,8 @@ from .session import Session
 from .session_results import Consolidation, DialogueState, Dropped, SessionInfo, SessionState, ToolOutput, Turn
 from .skills import AsyncSkills, MatchedSkill, Skill, Skills, SkillWrite
 from .verdicts import Conflict, IngestedMemory, IngestResult, Verdict
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # an application that sets up no logging hears nothing
 
 __version__ = "0.1.0"
 

@@ -1,7 +1,8 @@
 """A circuit breaker: after repeated failures, stop paying the timeout again and again.
 
 Purpose: CLOSED lets calls through; after `threshold` failures in a row it is OPEN for a cool-down that doubles with
-each further failure up to a cap, with jitter; then one call at a time is let through as a probe.
+each further failure up to a cap, with jitter; then one call at a time is let through as a probe. A probe that says
+nothing for as long as the cap (its caller was interrupted, nobody collected it) no longer holds the others back.
 
 Threading: thread-safe.
 
@@ -34,29 +35,30 @@ class CircuitBreaker:
         self._lock = threading.Lock()
         self._failures = 0
         self._open_until_s = 0.0
-        self._probing = False
+        self._probe_until_s = 0.0  # until then a probe is out
 
     def allow(self) -> bool:
         """Whether a call may go out now; a True in the open state is the probe."""
         with self._lock:
             if self._failures < self._threshold:
                 return True
-            if self._probing or self._timer_s() < self._open_until_s:
+            now_s = self._timer_s()
+            if now_s < self._probe_until_s or now_s < self._open_until_s:
                 return False
-            self._probing = True
+            self._probe_until_s = now_s + self._max_s
             return True
 
     def succeeded(self) -> None:
         """The call was answered: closed again."""
         with self._lock:
             self._failures = 0
-            self._probing = False
+            self._probe_until_s = 0.0
 
     def failed(self) -> None:
         """The call was not answered."""
         with self._lock:
             self._failures += 1
-            self._probing = False
+            self._probe_until_s = 0.0
             excess = self._failures - self._threshold
             if excess >= 0:
                 wait_s = min(self._first_s * 2.0 ** min(excess, 16), self._max_s)
@@ -65,7 +67,7 @@ class CircuitBreaker:
     def abandoned(self) -> None:
         """The call ended without saying anything about the server (the caller's fault, cancelled)."""
         with self._lock:
-            self._probing = False
+            self._probe_until_s = 0.0
 
     @property
     def is_open(self) -> bool:

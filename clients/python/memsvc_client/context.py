@@ -16,14 +16,12 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from google.protobuf import duration_pb2
-
 from . import requests
 from ._proto import context_pb2 as cpb
 from ._proto import context_service_pb2 as csb
 from ._proto import memory_pb2 as pb
 from .core import Core
-from .errors import CALLERS_FAULT, MemsvcClientError, Timeout, TransportError
+from .errors import CALLERS_FAULT, MemsvcClientError, cause_of
 from .requests import enum_name
 from .views import View
 
@@ -229,18 +227,5 @@ def context_options(options: Mapping[str, Any]) -> cpb.ContextOptions:
     if options.get("min_score") is not None:
         built.min_score = options["min_score"]
     if options.get("latency_budget_ms") is not None:
-        built.latency_budget.CopyFrom(duration(options["latency_budget_ms"] / 1000))
+        built.latency_budget.CopyFrom(requests.duration(options["latency_budget_ms"] / 1000))
     return built
-
-
-def duration(seconds: float) -> duration_pb2.Duration:
-    """A Duration, to the nanosecond."""
-    nanos = round(seconds * 1e9)
-    return duration_pb2.Duration(seconds=nanos // 10**9, nanos=nanos % 10**9)
-
-
-def cause_of(error: MemsvcClientError) -> str:
-    """What `degraded` calls the service's trouble."""
-    if isinstance(error, Timeout):
-        return "SERVER_TIMEOUT"
-    return "SERVER_UNAVAILABLE" if isinstance(error, TransportError) else f"SERVER_{error.code}"

@@ -27,8 +27,8 @@ from .errors import (
     InvalidArgument,
     MemsvcClientError,
     ResourceExhausted,
-    Timeout,
     TransportError,
+    cause_of,
 )
 from .results import Recall
 
@@ -172,10 +172,7 @@ class Core:
             self.breaker.succeeded()
             raise error
         self.breaker.failed()
-        cause = "SERVER_TIMEOUT" if isinstance(error, Timeout) else "SERVER_UNAVAILABLE"
-        if not isinstance(error, TransportError):
-            cause = f"SERVER_{error.code}"
-        return self.fallback(prepared, cause)
+        return self.fallback(prepared, cause_of(error))
 
     def fallback(self, prepared: PreparedRecall, cause: str) -> Recall:
         """The stored answer without what stopped standing, then the recent memories that match; or nothing."""

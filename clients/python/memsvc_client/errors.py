@@ -186,6 +186,13 @@ CALLERS_FAULT = (
 )
 
 
+def cause_of(error: MemsvcClientError) -> str:
+    """What `degraded` calls the service's trouble."""
+    if isinstance(error, Timeout):
+        return "SERVER_TIMEOUT"
+    return "SERVER_UNAVAILABLE" if isinstance(error, TransportError) else f"SERVER_{error.code}"
+
+
 def from_rpc_error(error: grpc.RpcError) -> MemsvcClientError:
     """The typed error of a failed call (of grpc or grpc.aio)."""
     cls = BY_CODE.get(error.code(), Unknown)

@@ -32,7 +32,7 @@ TURNS, TOOL_OUTPUTS, END = "turns", "tool_outputs", "end"
 class Item:
     """One request. `count` is how many turns or outputs it holds; `number` counts the items of a session from 1."""
 
-    __slots__ = ("attempts", "count", "first", "is_unsure", "kind", "method", "number", "request", "sent", "size_bytes")
+    __slots__ = ("attempts", "count", "first", "kind", "method", "number", "request", "sent", "size_bytes")
 
     def __init__(self, kind: str, method: str, request: Message, count: int = 0) -> None:
         self.kind = kind
@@ -43,7 +43,6 @@ class Item:
         self.first = 0
         self.number = 0
         self.sent = False  # it may have arrived
-        self.is_unsure = False  # it was sent, and whether it arrived is not known
         self.attempts = 0  # how often the server failed on it
 
 

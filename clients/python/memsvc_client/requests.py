@@ -81,6 +81,12 @@ def enum_name(kind: Any, prefix: str, number: int) -> str:
     return str(number) if descriptor is None else descriptor.name[len(prefix) + 1 :].lower()
 
 
+def duration(seconds: float) -> duration_pb2.Duration:
+    """A Duration, to the nanosecond."""
+    nanos = round(seconds * 1e9)
+    return duration_pb2.Duration(seconds=nanos // 10**9, nanos=nanos % 10**9)
+
+
 def timestamp(value: dt.datetime, field: str) -> timestamp_pb2.Timestamp:
     """A Timestamp of an aware datetime. Raises InvalidArgument for a naive one, naming the fix."""
     if not isinstance(value, dt.datetime):
@@ -274,8 +280,7 @@ def _recall_request(owners: pb.Owners, query: str, options: Mapping[str, Any]) -
     if options.get("as_of") is not None:
         request.as_of.CopyFrom(timestamp(options["as_of"], "as_of"))
     if options.get("latency_budget_ms") is not None:
-        nanos = round(options["latency_budget_ms"] * 1e6)
-        request.latency_budget.CopyFrom(duration_pb2.Duration(seconds=nanos // 10**9, nanos=nanos % 10**9))
+        request.latency_budget.CopyFrom(duration(options["latency_budget_ms"] / 1000))
     return request
 
 

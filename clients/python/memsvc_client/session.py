@@ -290,7 +290,7 @@ class Session(SessionView):
         self._collect(last)
 
     def _collect(self, recall: BackgroundRecall | None) -> None:
-        """Ends a recall that nobody waits for any more, so that the breaker hears of it."""
+        """Ends a recall that nobody waits for any more."""
         if recall is not None:
             try:
                 recall.result(0.0)

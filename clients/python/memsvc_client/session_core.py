@@ -32,7 +32,7 @@ from ._proto import memory_pb2 as pb
 from ._proto import memory_service_pb2 as mpb
 from ._proto import session_service_pb2 as spb
 from ._proto import session_service_pb2_grpc as rpc
-from .context import Contexts, PreparedContext, cause_of, duration
+from .context import Contexts, PreparedContext
 from .core import BACKOFF_MAX_S, Core
 from .errors import (
     CALLERS_FAULT,
@@ -43,6 +43,7 @@ from .errors import (
     StatusError,
     Timeout,
     TransportError,
+    cause_of,
 )
 from .operations import Call
 from .outbox import END, TOOL_OUTPUTS, TURNS, Item, Outbox
@@ -124,7 +125,7 @@ class SessionCore:
         self.owners.session_id = self.session_id
         request = spb.SessionServiceStartRequest(owners=self.owners, tool=tool, goal=self.goal)
         if ttl_s is not None:
-            request.ttl.CopyFrom(duration(ttl_s))
+            request.ttl.CopyFrom(requests.duration(ttl_s))
         return request
 
     # -- what comes in -------------------------------------------------------------------------------------------
@@ -166,7 +167,10 @@ class SessionCore:
             raise InvalidArgument("tool is empty; name the tool", field_violations=[("tool", "empty")])
         request = requests.encodable(
             lambda: spb.SessionServiceRecordToolOutputRequest(
-                owners=self.owners, tool=name, content=output[:OUTPUT_MAX_CHARS]
+                owners=self.owners,
+                tool=name,
+                content=output[:OUTPUT_MAX_CHARS],
+                request_id=requests.fresh_request_id(),
             ),
             "the output",
         )
@@ -219,8 +223,6 @@ class SessionCore:
             return Step("Start", self._start)
         if head is None:
             return None
-        if head.kind == TOOL_OUTPUTS and head.is_unsure:  # it has no request_id: see whether it arrived
-            return Step("GetState", spb.SessionServiceGetStateRequest(owners=self.owners))
         head.sent = True
         return Step(head.method, head.request)
 
@@ -238,11 +240,7 @@ class SessionCore:
         self._losses = 0
         head = self._outbox.head
         assert head is not None  # it stays while it is sent
-        if step.method == "GetState":
-            if not _holds(response.state, head.request):
-                head.is_unsure = False
-                return 0.0
-        elif step.method == "AppendTurns":
+        if step.method == "AppendTurns":
             self.turn_count = response.turn_count
             if any(turn.speaker == mpb.SPEAKER_USER for turn in head.request.turns):
                 self._start.goal = ""  # the conversation has moved on, should it have to be opened again
@@ -264,7 +262,6 @@ class SessionCore:
     def failed(self, step: Step, error: MemsvcClientError) -> float:
         """After a failure: seconds until the next step."""
         if isinstance(error, TransportError):
-            self._doubt()
             return self._again(error)
         refused = isinstance(error, CALLERS_FAULT)
         if step.method == "Start":
@@ -290,13 +287,7 @@ class SessionCore:
             self._outbox.refuse(_named(error))
             self._attempt = 0
             return 0.0
-        self._doubt()
         return self._again(error)
-
-    def _doubt(self) -> None:
-        head = self._outbox.head
-        if head is not None and head.sent:
-            head.is_unsure = True
 
     def _again(self, error: MemsvcClientError) -> float:
         if self._trouble is None:
@@ -313,9 +304,6 @@ class SessionCore:
         self._is_open = False
         self._losses += 1
         self.loss_count += 1
-        head = self._outbox.head
-        if head is not None:
-            head.is_unsure = False
         LOG.warning("the server no longer knows a session; it is started again")
 
     def _refuse(self, error: MemsvcClientError) -> None:
@@ -426,7 +414,7 @@ class SessionCore:
 
     def consolidation_call(self, wait_s: float) -> Call[Consolidation]:
         """The GetConsolidation, which may take its wait and the client's timeout."""
-        request = spb.SessionServiceGetConsolidationRequest(owners=self.owners, wait=duration(wait_s))
+        request = spb.SessionServiceGetConsolidationRequest(owners=self.owners, wait=requests.duration(wait_s))
         return Call(
             rpc.SessionServiceStub,
             "GetConsolidation",
@@ -501,12 +489,3 @@ def _has_ended(error: MemsvcClientError) -> bool:
 
 def _is_unknown(error: MemsvcClientError) -> bool:
     return isinstance(error, NotFound) or _has_ended(error)
-
-
-def _holds(state: spb.DialogueState, request: spb.SessionServiceRecordToolOutputRequest) -> bool:
-    """Whether an output is among the newest ones of the state."""
-    return any(
-        output.tool == request.tool
-        and (request.content.startswith(output.content) if output.truncated else request.content == output.content)
-        for output in state.tool_outputs
-    )

@@ -215,6 +215,7 @@ class Consolidation(View[spb.Consolidation]):
         "error",
         "create_time",
         "update_time",
+        "set_aside_id",
     )
 
     @property
@@ -266,6 +267,11 @@ class Consolidation(View[spb.Consolidation]):
     def update_time(self) -> dt.datetime | None:
         """When it last moved."""
         return self._time("update_time")
+
+    @property
+    def set_aside_id(self) -> str:
+        """The id under which an earlier session of this id is kept whose consolidation had failed, or ""."""
+        return self._pb.set_aside_id
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, JSON-ready: times as ISO 8601."""

@@ -202,10 +202,10 @@ class MatchedSkill(Skill):
 
 
 def source_text(source: str | os.PathLike[str]) -> str:
-    """The text to push: `source` itself if it has a line break or is empty, otherwise of the file of this name, or of
-    skill.yaml in the directory. Raises InvalidArgument for one that can't be read or is not UTF-8.
+    """The text to push: `source` itself if it is a str, otherwise of the file of this path, or of skill.yaml in the
+    directory. Raises InvalidArgument for one that can't be read or is not UTF-8.
     """
-    if isinstance(source, str) and ("\n" in source or not source.strip()):
+    if isinstance(source, str):
         return source
     path = Path(source)
     if path.is_dir():
@@ -213,7 +213,7 @@ def source_text(source: str | os.PathLike[str]) -> str:
     try:
         return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise _unreadable(path, f"can't be read: {error.strerror}; give a file, a directory or YAML text") from error
+        raise _unreadable(path, f"can't be read: {error.strerror}; give a file, or a directory with one") from error
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise _unreadable(path, f"line {line} is not UTF-8") from error
@@ -230,7 +230,7 @@ def push(
 ) -> Call[SkillWrite]:
     """Validates and stores a version of a skill; a dry run validates only. Retried with the same request_id.
 
-    source: YAML text (it has line breaks), or the path of a file, or of a directory that holds skill.yaml.
+    source: YAML text, or the path (a pathlib.Path) of a file, or of a directory that holds skill.yaml.
     Raises InvalidArgument whose message says, a line each, "line L, column C: what is wrong".
     """
     text = source_text(source)

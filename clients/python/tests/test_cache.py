@@ -45,6 +45,11 @@ def test_breaker_opens_cools_down_probes_and_closes():
     assert breaker.allow()
     breaker.abandoned()
     assert breaker.allow(), "an abandoned probe makes room for the next"
+    clock.now_s += 3.9
+    assert not breaker.allow()
+    clock.now_s += 0.2
+    assert breaker.allow(), "a probe that says nothing holds the others back no longer than the cap"
+    assert not breaker.allow()
     breaker.succeeded()
     assert not breaker.is_open
     assert breaker.allow()

@@ -164,6 +164,32 @@ def test_recall_in_background(client):
     assert [hit.content for hit in result] == ["background words"]
 
 
+def test_a_recall_that_nobody_collects_closes_the_breaker(server, client):
+    client.write("an answer for nobody")
+    now_s = [100.0]
+    options = {"user_id": client._core.owners.user_id, "timeout_s": PATIENT_S, "timer_s": lambda: now_s[0]}
+    with MemoryClient(server, **options) as other:
+        for _ in range(3):
+            other._core.breaker.failed()
+        now_s[0] += 31.0
+        recall = other.recall_in_background("answer")
+        wait_until(recall.done)
+        wait_until(lambda: other._core.breaker.allow() and other._core.breaker.allow())  # no probe: it is closed
+        assert [hit.content for hit in recall.result()] == ["an answer for nobody"]
+
+
+def test_a_refusal_that_nobody_collects_closes_the_breaker_and_is_raised_to_who_asks(client):
+    breaker = client._core.breaker
+    for _ in range(3):
+        breaker.failed()
+    breaker._open_until_s = 0.0
+    recall = client.recall_in_background("x", top_k=101)
+    wait_until(lambda: breaker.allow() and breaker.allow())
+    for _ in range(2):
+        with pytest.raises(InvalidArgument, match="top_k"):
+            recall.result()
+
+
 def test_a_watch_yields_changes_of_others(server, client):
     seen: list[str] = []
     started = threading.Event()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 
 import memsvc_client
 from memsvc_client import AsyncMemoryClient, MemoryClient, errors
@@ -53,6 +55,12 @@ def test_every_public_member_of_an_exported_class_has_a_docstring():
         for member, value in vars(getattr(memsvc_client, name)).items():
             if not member.startswith("_") and (callable(value) or isinstance(value, property)):
                 assert inspect.getdoc(value), f"{name}.{member}"
+
+
+def test_an_application_that_sets_up_no_logging_hears_nothing():
+    program = "import logging, memsvc_client; logging.getLogger('memsvc_client.session').warning('unasked')"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (told.stdout, told.stderr) == ("", "")
 
 
 def test_both_clients_take_the_same_arguments():

@@ -83,11 +83,10 @@ class Model:
                 self.turns.extend(turn.content for turn in step.request.turns)
             return spb.SessionServiceAppendTurnsResponse(turn_count=len(self.turns))
         if step.method == "RecordToolOutput":
-            self.outputs.append((step.request.tool, step.request.content))
+            if step.request.request_id not in self.known:
+                self.known.add(step.request.request_id)
+                self.outputs.append((step.request.tool, step.request.content))
             return spb.SessionServiceRecordToolOutputResponse()
-        if step.method == "GetState":
-            outputs = [spb.ToolOutput(tool=tool, content=content) for tool, content in self.outputs]
-            return spb.SessionServiceGetStateResponse(state={"tool_outputs": outputs})
         self.ended = True
         return spb.SessionServiceEndResponse(consolidation={"session_id": "s", "total_turns": len(self.turns)})
 
@@ -138,6 +137,15 @@ def test_a_request_comes_again_as_it_was():
     assert state.degraded == ["SERVER_TIMEOUT"]
     assert state.next_step().request.SerializeToString() == sent
     assert first.request.turns[0].time.seconds == 1_700_000_000
+
+
+def test_equal_outputs_are_two_and_one_that_comes_again_is_one():
+    state, model = session(), Model()
+    for _ in range(2):
+        state.take(state.tool_output("ls", "a b"))
+    run(state, model, ["ok", "unheard", "gone", "unheard", "ok", "unheard", "ok"])
+    assert model.outputs == [("ls", "a b")] * 2
+    assert set(model.asked) == {"Start", "RecordToolOutput"}
 
 
 def test_pauses_grow_to_a_second_and_the_servers_own_wish_counts():

@@ -49,7 +49,7 @@ def test_a_skill_is_pushed_from_text_file_or_directory(mem, tmp_path: Path):
     assert mem.skills.push(tmp_path).label == "2.0.0"
     marked = tmp_path / "other.yaml"
     marked.write_text(deploy("3.0.0"), "utf-8-sig")
-    assert mem.skills.push(str(marked)).label == "3.0.0"
+    assert mem.skills.push(marked).label == "3.0.0"
     assert mem.skills.push(deploy("4.0.0"), dry_run=True).changed
     assert mem.skills.get("deploy-service").source == deploy("3.0.0")
 
@@ -125,15 +125,22 @@ def test_paths_that_give_no_text_are_named(mem, tmp_path: Path):
     latin.write_bytes("name: x\ntrigger: caf\u00e9".encode("latin-1"))
     for path, hint in (
         (tmp_path / "absent.yaml", "absent.yaml can't be read: No such file"),
-        (str(tmp_path), "skill.yaml can't be read: No such file"),
-        ("name: one-line", "name: one-line can't be read"),
+        (tmp_path, "skill.yaml can't be read: No such file"),
         (latin, "latin.yaml line 2 is not UTF-8"),
-        ("a\0b", "no name of a file"),
+        (Path("a\0b"), "no name of a file"),
     ):
         with pytest.raises(InvalidArgument, match=hint):
             mem.skills.push(path)
     with pytest.raises(InvalidArgument, match="outcome 'ok' is not one of success, failure"):
         mem.skills.record_run("x", "ok")
+
+
+def test_a_text_is_never_a_path(mem, tmp_path: Path, monkeypatch):
+    (tmp_path / "skill.yaml").write_text(deploy(), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    for text in ("skill.yaml", str(tmp_path), "name: one-line"):
+        with pytest.raises(InvalidArgument, match="line 1, column 1"):
+            mem.skills.push(text)
 
 
 def work(mem: Any, order: str) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from memsvc.memory.funnel import habits
 from memsvc.model import EARLIEST_TIME_US, LATEST_TIME_US
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -79,10 +80,11 @@ _PATTERN = re.compile(
 
 
 class Dated(msgspec.Struct, frozen=True):
-    """A text with its absolute dates, and the last day it names (ordinal), or 0."""
+    """A text with its absolute dates, the last day it names (ordinal) or 0, and whether it names days of a habit."""
 
     text: str
     last_day: int
+    has_habit: bool = False
 
 
 def day_of(time_us: int) -> dt.date:
@@ -95,21 +97,27 @@ def end_of_day_us(ordinal: int) -> int:
     return (ordinal + 1 - _EPOCH.date().toordinal()) * 86_400_000_000 - 1
 
 
-def absolute(text: str, time_us: int, *, past: bool, calendar: bool) -> Dated:
+def absolute(text: str, time_us: int, *, past: bool, calendar: bool, standing: bool = False) -> Dated:
     """The text with ISO dates in brackets behind its relative dates.
 
-    `past`: a bare weekday or day of a month is the last one rather than the next. `calendar`: bare weekdays, days of a
-    month and month-day pairs are dates too (not so in a standing rule: "due on the 5th").
+    `past`: a bare weekday or day of a month is the last one rather than the next. `calendar`: days of a month and
+    month-day pairs are dates too (not so in a standing rule: "due on the 5th"), and so are bare weekdays in English.
+    `standing`: no bare weekday is a date. A day of a habit never is.
     """
     today = day_of(time_us)
     if not 2 <= today.year <= 9990:
         return Dated(text, 0)
     last = 0
+    has_habit = False
 
     def replace(match: re.Match[str]) -> str:
-        nonlocal last
-        if text[max(0, match.start() - 6) : match.start()].lower().endswith(("every ", "每")):
-            return match.group()
+        nonlocal last, has_habit
+        if _is_bare(match):
+            is_limit = (match.group("which") or "").lower() in _LIMITS
+            habitual = habits.is_habitual(text, match.start(), match.end(), past=past, is_limit=is_limit)
+            has_habit = has_habit or habitual
+            if habitual or (standing and match.group("dom") is None):
+                return match.group()
         found = _resolve(match, today, past, calendar)
         if found is None:
             return match.group()
@@ -117,7 +125,21 @@ def absolute(text: str, time_us: int, *, past: bool, calendar: bool) -> Dated:
         last = max(last, day.toordinal())
         return f"{match.group()} ({label})" if match.group().isascii() else f"{match.group()}（{label}）"
 
-    return Dated(_PATTERN.sub(replace, text), last)
+    return Dated(_PATTERN.sub(replace, text), last, has_habit)
+
+
+def _is_bare(match: re.Match[str]) -> bool:
+    """Whether the words may name a day of any week or month; "next Friday", "since Friday" and "下周五" name one."""
+    if match.group("weekday"):
+        which = (match.group("which") or "on").lower()
+        return (
+            which in ("on", "is")
+            or which in _LIMITS
+            or (which == "last" and match.string.startswith(" of ", match.end()))
+        )
+    if match.group("hanweek"):
+        return not match.group("hanwhich") and not match.group("hanend")
+    return match.group("dom") is not None
 
 
 def _resolve(match: re.Match[str], today: dt.date, past: bool, calendar: bool) -> tuple[str, dt.date] | None:
@@ -126,7 +148,7 @@ def _resolve(match: re.Match[str], today: dt.date, past: bool, calendar: bool) -
     for name, resolver in _RESOLVERS.items():
         if match.group(name):
             kind = name
-            if name in _CALENDAR_ONLY and not calendar:
+            if name in _CALENDAR_ONLY and not calendar and (match.group("which") or "").lower() != "next":
                 return None
             return resolver(match, today, past)
     raise AssertionError(kind)
@@ -285,6 +307,7 @@ _RESOLVERS: dict[str, Callable[[re.Match[str], dt.date, bool], tuple[str, dt.dat
         "dom"
     ): _dom,
 }  # fmt: skip
+_LIMITS = ("by", "until", "till", "from")
 _CALENDAR_ONLY = frozenset({"weekday", "month", "dom"})
 
 

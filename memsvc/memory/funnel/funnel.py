@@ -37,7 +37,6 @@ from memsvc.memory.funnel.values import (
 )
 
 STANDING_WISH = 0.9  # what a wish is worth that says in so many words that it is for good
-THIS_TURN = "this turn only"
 MOOD = "passing mood"
 GENERAL = "general knowledge, courtesy or a plan"
 NOTHING = "nothing lasting is stated"
@@ -227,7 +226,7 @@ def _drop_reason(reading: signals.Reading, message: Message) -> str:
     if message.speaker != "user":
         return GENERAL
     if reading.cues & (Cue.ONE_OFF | Cue.REQUEST):
-        return THIS_TURN
+        return signals.THIS_TURN
     if reading.cues & (Cue.MOOD):
         return MOOD
     return rules.PHATIC if reading.cues & (Cue.PHATIC) else NOTHING

@@ -53,8 +53,9 @@ _NEGATED = re.compile(
     re.I,
 )
 _YES = re.compile(
-    r"^\W*(?:yes|yeah|yep|yup|ok(?:ay)?|sure|do (?:it|that)|agreed|go (?:ahead|for it)|right|absolutely|definitely|"
-    r"fine|let'?s do (?:it|that)|行|好|可以|同意|就这么|嗯|对|没问题|按你说的|照你说的)",
+    r"^\W*(?:(?:yes|yeah|yep|yup|ok(?:ay)?|sure|do (?:it|that)|agreed|go (?:ahead|for it)|right(?! now)|absolutely|"
+    r"definitely|fine|let'?s do (?:it|that))(?![\w-])|(?:行|好|嗯|对)(?:的|啊|呀|吧|嘞|哒|嗯)*(?=\W|$)|可以|同意|"
+    r"就这么|没问题|按你说的|照你说的)",
     re.I,
 )
 _EITHER = re.compile(

@@ -15,9 +15,16 @@ import re
 _PROTECTED = re.compile(
     r"```.*?(?:```|\Z)|“[^”]{0,300}”|「[^」]{0,300}」|\"[^\"\n]{0,300}\"|（[^）]{0,200}）|`[^`\n]+`", re.S
 )
-_BOUNDARY = re.compile(r"[。！？；!?…]+[”’\"）)」]*|(?<![A-Z])\.+[\"')”]*(?=\s|$|[\u3400-\u9fff])|;(?=\s)|\n+")
+_BOUNDARY = re.compile(r"[。！？；!?…]+[”’\"）)」]*|\.+[\"')”]*(?=\s|$|[\u3400-\u9fff])|;(?=\s)|\n+")
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|mr|mrs|ms|dr|no|st|approx|inc|ltd|co|jr|sr|u\.s|a\.m|p\.m)|^\s*\d{1,2}|\b[a-z])$", re.I
+)
+# Of these a full stop may end the sentence as well: it does when a word follows that opens sentences and is no name.
+_MAY_END = re.compile(r"(?<!^)(?:(?<![\n(\[])\b[a-z]|\b(?:etc|inc|ltd|co|jr|sr|no|a\.m|p\.m))$", re.I)
+_OPENER = re.compile(
+    r"\s+(?:(?:The|An|We|I|It|He|She|They|You|My|Our|Your|This|That|These|Those|There|Please|Always|Never|From|If|"
+    r"When|And|But|So|Then|Now|Also|For|On|In|At|All|Use|Do|Don['’]t|Let['’]s|No|Not|Keep|Make)(?:['’]\w+)?(?=[\s,])|"
+    r"(?:我|你|您|他|她|它|请|这|那|以后|今后|然后|另外|但|所以|因为|不|别|必须|都|就))"
 )
 _CLAUSE = re.compile(
     r"[，、]?(?:所以|因此|但是?|不过|另外|还有|同时)|[，；]|,? +(?=so (?!that)|but |and (?:please|don't|always|"
@@ -42,7 +49,7 @@ def split_sentences(text: str) -> list[str]:
         if span_at < len(spans) and spans[span_at][0] <= place < spans[span_at][1]:
             continue
         sign = match.group()
-        if sign[0] == "." and _ABBREVIATION.search(text[start:place]):
+        if sign[0] == "." and _holds(text[start:place], text, match.end()):
             continue
         if text[match.end() :].lstrip().startswith("```"):
             continue
@@ -50,6 +57,13 @@ def split_sentences(text: str) -> list[str]:
         start = match.end()
     _append(sentences, text[start:])
     return sentences
+
+
+def _holds(before: str, text: str, end: int) -> bool:
+    """Whether the full stop belongs to an abbreviation, an initial or a list's number."""
+    if _ABBREVIATION.search(before) is None:
+        return False
+    return _MAY_END.search(before) is None or _OPENER.match(text, end) is None
 
 
 def split_clauses(sentence: str) -> list[str]:

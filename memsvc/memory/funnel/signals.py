@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from memsvc.memory.funnel.cues import CUE_COUNT, HAN, Cue, cues_of
 from memsvc.memory.funnel.segments import split_sentences
+from memsvc.memory.funnel.tasks import continues_task, names_work, without_task
 
 QUESTION = Cue.QUESTION
 _HYPO = Cue.HYPOTHETICAL
@@ -41,6 +42,7 @@ _REPORTS = re.compile(
     re.I,
 )
 
+THIS_TURN = "this turn only"
 REASONS = {
     QUESTION: "question",
     _HYPO: "hypothetical or counterfactual",
@@ -49,6 +51,7 @@ REASONS = {
     _REPORTED: "someone else's words",
     _WORDING: "text to be worked on, not a statement",
     _SARCASM: "sarcasm",
+    Cue.ONE_OFF: THIS_TURN,
 }
 _SPEAKERS = ("user", "agent", "tool")
 _EXTRA = 20
@@ -79,6 +82,7 @@ class Reading(msgspec.Struct, frozen=True):
 
 _FOR_EVER = re.compile(
     r"\b(?:from now on|from here on|going forward|henceforth|until further notice)\b"
+    r"|\bplease (?:always|never)\b(?! mind)|请(?:你|您)?(?:总是|始终|永远|一律)"
     r"|从现在(?:起|开始)|从今以后|从今往后|(?:以后|今后|往后)(?:都|请|麻烦|一律|统一|全部|默认|别再|不要)",
     re.IGNORECASE,
 )
@@ -86,24 +90,42 @@ _FOR_EVER = re.compile(
 
 def asks_for_ever(reading: Reading) -> bool:
     """Whether a sentence that states something says in so many words that it holds from now on."""
-    return any(_FOR_EVER.search(sentence.text) for sentence in reading.live)
+    return any(_FOR_EVER.search(sentence.text) and not sentence.cues & _SARCASM for sentence in reading.live)
 
 
 def read(text: str) -> Reading:
-    """Sentences, cues, and whether anything is stated at all."""
+    """Sentences, cues, and whether anything is stated at all. Requests for work now state nothing."""
     texts = split_sentences(text)
     all_cues = [cues_of(sentence) for sentence in texts]
     whole = _whole_message_drop(all_cues)
-    sentences = tuple(
+    sentences = [
         Sentence(sentence, cues, not whole and _is_live(cues)) for sentence, cues in zip(texts, all_cues, strict=True)
-    )
+    ]
+    if not whole:
+        _take_tasks_out(sentences)
     union = 0
     dropped_by = whole
     for sentence in sentences:
         union |= sentence.cues if sentence.live else sentence.cues & (_DROPS | (Cue.MOOD | Cue.PHATIC | Cue.ONE_OFF))
     if not whole and sentences and not any(sentence.live for sentence in sentences):
         dropped_by = _first_drop(sentences[0].cues)
-    return Reading(sentences, union, dropped_by, HAN.search(text) is not None)
+    return Reading(tuple(sentences), union, dropped_by, HAN.search(text) is not None)
+
+
+def _take_tasks_out(sentences: list[Sentence]) -> None:
+    """Requests for work now, and what they must be like, are no longer live; what is said besides them stays."""
+    is_task = False
+    for place, sentence in enumerate(sentences):
+        text = sentence.text
+        rest = "" if is_task and continues_task(text) else without_task(text)
+        follower = sentences[place + 1].text if place + 1 < len(sentences) else ""
+        is_task = not rest or (continues_task(follower) and names_work(text))
+        if not sentence.live:
+            continue
+        if is_task:
+            sentences[place] = Sentence(text, sentence.cues | Cue.ONE_OFF, False)
+        elif rest != text:
+            sentences[place] = Sentence(rest, cues_of(rest), True)
 
 
 def reports(reading: Reading) -> bool:

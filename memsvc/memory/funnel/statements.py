@@ -16,7 +16,7 @@ import re
 
 import msgspec
 
-from memsvc.memory.funnel import dates, picks
+from memsvc.memory.funnel import dates, ellipsis, habits, picks
 from memsvc.memory.funnel.cues import HAN, Cue, cues_of
 from memsvc.memory.funnel.evaluator import CueModel
 from memsvc.memory.funnel.kinds import confidence_of, importance_of, is_dated, layer_of, subject_of, type_of
@@ -152,10 +152,10 @@ def _drafts(
         cues |= sentence.cues
     dated = is_dated([sentence.cues for sentence in chosen])
     if message.speaker == "user":
-        pick = picks.resolve(text, previous)
+        pick = None if ellipsis.is_heard_only(text, previous) else picks.resolve(text, previous)
         if pick is not None:
             return [Draft(_picked(pick, text, reading.is_chinese), cues, MemoryType.DECISION, False)]
-        if _is_elliptic(text) and previous.rstrip().endswith(("?", "？")):
+        if ellipsis.needs(text, previous):
             question = previous.strip()[-200:]
             return [Draft(f"{question} {text}", cues, type_of(types, text, message.speaker), dated)]
         split = _fact_and_wish(chosen)
@@ -270,11 +270,6 @@ def _is_fact(clauses: list[str], cues: int) -> bool:
     return bool(_PERSONAL.search(_LEAD_EN.sub("", first))) and bool(cues & _FACT)
 
 
-def _is_elliptic(text: str) -> bool:
-    """Too short to mean anything without the question it answers."""
-    return len(text) <= 12 if HAN.search(text) else len(text.split()) <= 4
-
-
 def _picked(pick: picks.Pick, text: str, is_chinese: bool) -> str:
     others = "".join(f"；未选：{other}" if is_chinese else f"; not: {other}" for other in pick.others)
     return (
@@ -295,7 +290,11 @@ def _finish(draft: Draft, reading: Reading, message: Message, keep: float, by_si
     text = draft.text if "```" in draft.text[:4] else _clean(draft.text, message.speaker)
     layer = layer_of(draft.type, draft.is_dated)
     past = draft.type == MemoryType.EVENT
-    result = dates.absolute(text, message.time_us, past=past, calendar=layer == Layer.EPISODIC)
+    standing = draft.type in (MemoryType.RULE, MemoryType.PREFERENCE)
+    standing = standing or (draft.type == MemoryType.DECISION and habits.is_weekly(text))
+    result = dates.absolute(text, message.time_us, past=past, calendar=layer == Layer.EPISODIC, standing=standing)
+    if draft.type == MemoryType.FACT and result.has_habit and not result.last_day:
+        layer = layer_of(draft.type, False)  # a day that comes back binds a fact to no date
     bounded = (
         layer == Layer.EPISODIC
         and draft.type == MemoryType.FACT

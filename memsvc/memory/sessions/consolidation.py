@@ -1,14 +1,17 @@
 """Consolidation: what mattered in an ended session moves to the long-term layers, behind the answer of End.
 
 Purpose: `end` stores one job beside the session and seals it; a worker then sends the turns through the funnel, writes
-the event that sums the session up, and drops the session. Every step has a request_id that follows from the job's id,
+the event that sums the session up, and drops the session. Where that failed for good and the id is opened again, the
+failed session and its job go under an id of their own. Every step has a request_id that follows from the job's id,
 and progress is stored after each batch: after a crash the job goes on where it was, and nothing happens twice.
 
 Threading: any number of callers; one worker runs the jobs, one after the other. `_lock` orders ends, drops and the
-start of a job; `_changed` guards the queue and wakes the worker and those who wait. Neither is held while a batch runs.
+start of a job; `_changed` guards the queue and wakes the worker and those who wait. Neither is held while a batch runs:
+`_moving` is, from its first record to its progress, which is where a backup must not look.
 
 Rejected: consolidating inside End (seconds of embedding before the answer); a queue in memory (lost by a crash); one
-transaction for a whole session (it would hold up every other writer).
+transaction for a whole session (it would hold up every other writer); taking a failed session up again when its id is
+opened (what made it fail would fail the new turns, too).
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -26,6 +30,7 @@ import msgspec
 from memsvc.errors import (
     Cancelled,
     MemsvcError,
+    NotActive,
     NotFound,
     ResourceExhausted,
     SensitiveContent,
@@ -85,10 +90,13 @@ class Consolidation(msgspec.Struct, frozen=True, kw_only=True):
     results: tuple[WriteResult, ...] = ()
     episode_id: str = ""
     error: str = ""
+    set_aside_id: str = ""
 
 
 class _Job(msgspec.Struct, frozen=True, kw_only=True):
-    """The record: what was asked for, and how far it is. All request_ids of the job follow from `job_id`."""
+    """The record: what was asked for, and how far it is. All request_ids of the job follow from `job_id`. `owners` name
+    the session as its caller did; `view.session_id` is where it is now.
+    """
 
     job_id: str
     owners: Owners
@@ -135,6 +143,7 @@ class Consolidator:
         self._retention_us = retention_us
         self._retry_waits_s = tuple(retry_waits_s)
         self._lock = threading.Lock()
+        self._moving = threading.Lock()
         self._changed = threading.Condition()
         self._due_s: dict[Namespace, float] = {}
         self._failures: dict[Namespace, int] = {}
@@ -144,6 +153,56 @@ class Consolidator:
         self._thread: threading.Thread | None = None
 
     # -- calls ---------------------------------------------------------------------------------------------------
+
+    def open(self, owners: Owners, *, tool: str = "", ttl_us: int = 0, goal: str = "") -> tuple[Session, bool]:
+        """`Sessions.start`, also where the consolidation of the last session of that id failed for good: that one is
+        set aside, and `set_aside_id` tells where it is.
+        """
+        try:
+            return self._sessions.start(owners, tool=tool, ttl_us=ttl_us, goal=goal)
+        except NotActive:
+            if not self._set_aside(owners):
+                raise
+        return self._sessions.start(owners, tool=tool, ttl_us=ttl_us, goal=goal)
+
+    def _set_aside(self, owners: Owners) -> bool:
+        """Whether the id is free for a new session now. The jobs' records go first: a crash leaves the turns where the
+        next try finds them.
+        """
+        namespace = namespace_for(owners, Scope.SESSION)
+        with self._lock:
+            job, session = self._load(namespace), self._sessions.open_session(namespace)
+            if session is None or not session.sealed:
+                return True
+            if job is None:  # a crash came while it was swept
+                self._drop_overdue(namespace)
+                return True
+            if job.view.state != ConsolidationState.FAILED:
+                return False
+            aside_id = f"failed-{job.job_id}"
+            aside = _session_namespace(owners, aside_id)
+            if job.view.set_aside_id != aside_id:
+                self._put_both(namespace, job, aside, aside_id)
+            self._sessions.move(namespace, aside)
+            return True
+
+    def _put_both(self, namespace: Namespace, job: _Job, aside: Namespace, aside_id: str) -> None:
+        kept = msgspec.msgpack.encode(job.moved(session_id=aside_id))
+        left = msgspec.msgpack.encode(job.moved(set_aside_id=aside_id))
+
+        def put(txn: WriteTxn) -> None:
+            txn.put_record(RecordTable.JOB, aside, JOB_KEY, kept)
+            txn.put_record(RecordTable.JOB, namespace, JOB_KEY, left)
+
+        self._engine.write(put)
+
+    def _earlier_aside(self, owners: Owners, last: _Job | None) -> str:
+        """The id under which an earlier session waits, as long as it does."""
+        if last is None or not last.view.set_aside_id:
+            return ""
+        job = self._load(_session_namespace(owners, last.view.set_aside_id))
+        waits = job is not None and job.view.state not in (ConsolidationState.DONE, ConsolidationState.DISCARDED)
+        return last.view.set_aside_id if waits else ""
 
     def end(self, owners: Owners, scope: Scope | None, discard: bool, actor: str) -> Consolidation:
         """Ends a session; answers before anything is consolidated. Again, it answers how far that is, and starts a
@@ -168,7 +227,7 @@ class Consolidator:
                 again = msgspec.structs.replace(job, discard=discard)
                 job = self._put(namespace, again.moved(state=ConsolidationState.PENDING, error=""))
             else:
-                job = self._put(namespace, self._new_job(owners, scope, discard, actor, session))
+                job = self._put(namespace, self._new_job(owners, scope, discard, actor, session, job))
             if job.discard:
                 return self._discard(namespace, job).view
             if session is not None:
@@ -224,6 +283,14 @@ class Consolidator:
             self._changed.notify_all()
         if self._thread is not None:
             self._thread.join()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Nothing moves from sessions to long-term layers meanwhile: whoever copies the sessions first, then the store,
+        has each turn in one of them. Waits for a batch that runs.
+        """
+        with self._moving:
+            yield
 
     def _enqueue(self, namespace: Namespace, wait_s: float) -> None:
         with self._changed:
@@ -308,15 +375,17 @@ class Consolidator:
         turns = self._sessions.turns(namespace)
         job = self._put(namespace, job.moved(state=ConsolidationState.RUNNING, total_turns=len(turns)))
         for first in range(job.view.done_turns, len(turns), BATCH_TURNS):
-            job = self._put(namespace, self._ingested(job, session.tool, turns, first))
-        episode_id = self._episode(job, session, turns) if turns else ""
-        self._put(namespace, job.moved(state=ConsolidationState.DONE, episode_id=episode_id))
-        self._sessions.drop(namespace)
+            with self._moving:
+                job = self._put(namespace, self._ingested(job, session.tool, turns, first))
+        with self._moving:
+            episode_id = self._episode(job, session, turns) if turns else ""
+            self._put(namespace, job.moved(state=ConsolidationState.DONE, episode_id=episode_id))
+            self._sessions.drop(namespace)
         self._failures.pop(namespace, None)
 
     def _ingested(self, job: _Job, tool: str, turns: Sequence[Message], first: int) -> _Job:
         """One batch through the funnel; the job with its progress."""
-        session_id = job.view.session_id
+        session_id = job.owners.session_id or ""
         batch = [_named(turn, session_id, n) for n, turn in enumerate(turns[first : first + BATCH_TURNS], first + 1)]
         before = turns[max(0, first - HISTORY_TURNS) : first]  # from the journal: a restart judges as if there was none
         judged = self._ingestor.ingest(
@@ -379,18 +448,24 @@ class Consolidator:
             with self._lock:
                 session = self._sessions.open_session(namespace)
                 if self._engine.write(_dropping(namespace, value)) and session is not None and session.sealed:
-                    LOG.warning("the turns of a session whose consolidation failed are dropped after their retention")
-                    self._sessions.drop(namespace)
+                    self._drop_overdue(namespace)
+
+    def _drop_overdue(self, namespace: Namespace) -> None:
+        LOG.warning("the turns of a session whose consolidation failed are dropped after their retention")
+        self._sessions.drop(namespace)
 
     # -- the record ----------------------------------------------------------------------------------------------
 
-    def _new_job(self, owners: Owners, scope: Scope, discard: bool, actor: str, session: Session) -> _Job:
+    def _new_job(
+        self, owners: Owners, scope: Scope, discard: bool, actor: str, session: Session, last: _Job | None
+    ) -> _Job:
         view = Consolidation(
             session_id=owners.session_id or "",
             state=ConsolidationState.PENDING,
             create_time_us=self._clock_us(),
             update_time_us=0,
             total_turns=session.turn_count,
+            set_aside_id=self._earlier_aside(owners, last),
         )
         return _Job(job_id=str(self._new_uuid()), owners=owners, scope=scope, discard=discard, actor=actor, view=view)
 
@@ -406,6 +481,10 @@ class Consolidator:
         with self._changed:
             self._changed.notify_all()
         return job
+
+
+def _session_namespace(owners: Owners, session_id: str) -> Namespace:
+    return namespace_for(msgspec.structs.replace(owners, session_id=session_id), Scope.SESSION)
 
 
 def _decode(value: bytes) -> _Job:

@@ -158,7 +158,7 @@ class _Reader:
         """Notes the clause that holds from now on; the clauses behind it."""
         at = 0 if cues.STANDING.sub("", clauses[0]).strip() else 1  # "from now on" may stand alone
         if at < len(clauses) and not self._relaxed(clauses[at]):
-            self._constrain(clauses[at], True)
+            self._constrain(clauses[at].rstrip("?？"), True)
         return clauses[at + 1 :]
 
     def _without_goal(self, text: str, clauses: list[str], seen: int) -> list[str]:
@@ -215,7 +215,7 @@ class _Reader:
 
     def _is_other(self, clause: str) -> bool:
         """Whether the clause says something else than a goal."""
-        kinds = (cues.CONSTRAINT, cues.SLOT_SIGN, cues.SLOT_IS, cues.PENDING)
+        kinds = (cues.CONSTRAINT, cues.STANDING, cues.SLOT_SIGN, cues.SLOT_IS, cues.PENDING)
         return any(pattern.search(clause) for pattern in kinds) or (self.keeps and bool(cues.KEEP.search(clause)))
 
     def want(self, goal: str, *, turned: bool) -> None:
@@ -255,10 +255,11 @@ class _Reader:
             return
         if self._relaxed(clause) or self.finished(clause, sentence) or self.pending_step(clause, sentence):
             return
-        if self._slot(clause):
+        is_standing = cues.STANDING.match(clause) is not None
+        if not is_standing and self._slot(clause):
             return
-        if cues.CONSTRAINT.search(clause):
-            self._constrain(clause, bool(seen & Cue.LASTING))
+        if is_standing or cues.CONSTRAINT.search(clause):
+            self._constrain(clause, is_standing or bool(seen & Cue.LASTING))
 
     def _relaxed(self, clause: str) -> bool:
         """Whether the clause lifts a constraint."""

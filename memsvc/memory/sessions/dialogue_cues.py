@@ -126,11 +126,16 @@ CONSTRAINT = _re(
     r"最多|最少|至少|不少于|不多于|控制在|以内|之内|^(?:以后|今后|从现在起)?(?:请|都|统一|全部|一律|记得)*(?:用|"
     r"使用|采用|按照?|避免|保持)\s*(?=\S)"
 )
-# What holds from now on: the clause behind the opener is a constraint for good, never a goal or a slot.
+# What holds from now on: the clause behind the opener is a constraint for good, never a goal or a slot. The word that
+# makes it one governs the verb: "a function that always returns 0" is a thing to write.
 STANDING = _re(
-    r"^(?:please )?(?:(?:always|never) (?=\S)|(?:from now on|from here on|going forward|henceforth)\b)"
-    r"|^请?(?:从现在(?:起|开始)|从今以后|从今往后"
-    r"|(?:以后|今后|往后)(?=.{0,20}?(?:都|一律|统一|全部|默认|必须|务必|总是|请|别|不要|只)))"
+    r"^(?:(?:please|pls|kindly)\s+|(?:can|could|would|will) (?:you|we) (?:please )?|let'?s (?!not\b)|(?:i|we)(?:'d| "
+    r"would)? (?:want|need|like) you to |make sure (?:to |you |that you ))*"
+    r"(?:(?:always|never) (?!mind\b)(?=\S)|(?:from now on|from here on|going forward|henceforth)\b)"
+    r"|^(?:请|麻烦|劳驾|拜托)?(?:你|您)?(?:从现在(?:起|开始)|从今以后|从今往后"
+    r"|(?:以后|今后|往后)(?=.{0,20}?(?:都|一律|统一|全部|默认|必须|务必|总是|始终|请|别|不要|只)))"
+    r"|^(?:(?:我|我们)(?:要|想要?|希望|需要)(?:你|您)|(?:请|麻烦|劳驾|拜托|务必)(?:你|您|务必|一定|要|在[^，,]{1,12}?(?:里|中|"
+    r"时候?))*) ?(?:总是|始终|永远|一律|(?:一直|默认)(?=用|使用|按)|每次(?=都|要|先|必))(?=.)"
 )
 RELAX = _re(
     r"\b(?:(?:you|we) (?:can|may)|it'?s (?:ok|okay|fine) to|feel free to) (?:now )?(?P<en>.+?)(?: now| again| "

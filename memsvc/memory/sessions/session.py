@@ -24,12 +24,15 @@ from memsvc.model import Namespace
 ANSWERS_MAX = 128  # a retry comes within seconds; a request_id older than this many calls is not known any more
 
 
-class Answer(msgspec.Struct, frozen=True, array_like=True):
-    """The first answer to AppendTurns under a request_id, and a hash of that request."""
+class Answer(msgspec.Struct, frozen=True):
+    """The first answer under a request_id, and a hash of that request. The numbers are AppendTurns', `truncated` is
+    RecordToolOutput's.
+    """
 
     fingerprint: bytes
-    first_turn: int
-    turn_count: int
+    first_turn: int = 0
+    turn_count: int = 0
+    truncated: bool = False
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,6 +120,8 @@ class Recorded(msgspec.Struct, frozen=True, array_like=True, tag=4):
     """A tool returned."""
 
     output: ToolOutput
+    request_id: str = ""  # a journal from before RecordToolOutput had one lacks both
+    fingerprint: bytes = b""
 
 
 class Touched(msgspec.Struct, frozen=True, array_like=True, tag=5):
@@ -195,6 +200,8 @@ def applied(session: Session, record: Record) -> Session:
     raise StoreCorrupt("a session was started twice")
 
 
-def answer_of(session: Session, record: Appended) -> Answer:
-    """What AppendTurns answers, from the session after the record."""
+def answer_of(session: Session, record: Appended | Recorded) -> Answer:
+    """What the call that made the record answers, from the session after the record."""
+    if isinstance(record, Recorded):
+        return Answer(record.fingerprint, truncated=record.output.truncated)
     return Answer(record.fingerprint, session.turn_count - len(record.turns) + 1, session.turn_count)

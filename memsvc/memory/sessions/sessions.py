@@ -29,7 +29,6 @@ import msgspec
 from memsvc.errors import (
     EtagMismatch,
     InvalidArgument,
-    LimitExceeded,
     NotActive,
     NotFound,
     RequestIdReused,
@@ -44,12 +43,10 @@ from memsvc.memory.policies import Policies
 from memsvc.memory.sensitive import Action, apply
 from memsvc.memory.sessions import dialogue, paging
 from memsvc.memory.sessions import session as journal
+from memsvc.memory.sessions.checks import check_change, check_turns
 from memsvc.memory.sessions.session import Answer, Session
 from memsvc.memory.sessions.state import (
     GOAL_MAX_CHARS,
-    ITEM_MAX_CHARS,
-    SLOT_KEY_MAX_CHARS,
-    SLOT_VALUE_MAX_CHARS,
     StateChange,
     ToolOutput,
     changed,
@@ -63,9 +60,7 @@ __all__ = ["Session", "SessionSettings", "Sessions"]
 
 LOG = logging.getLogger("memsvc.sessions")
 
-TURNS_MAX = 200
 SESSION_TURNS_MAX = 100_000
-CHANGES_MAX = 100
 TTL_MAX_US = 30 * 86_400_000_000
 WAITING_MAX = 16  # turns that left the window and wait for somebody who reads the summary
 TOUCH_SHARE = 16  # a read is put down when this share of the time to live has passed since the last record
@@ -178,13 +173,11 @@ class Sessions:
 
         Raises NotFound, NotActive, InvalidArgument, LimitExceeded, RequestIdReused and what the journal raises.
         """
-        self._check_turns(turns)
+        check_turns(turns, self._settings.content_max_bytes)
         clean = tuple(self._clean_turn(owners, turn, f"turns[{i}]") for i, turn in enumerate(turns))
         with self._locked(owners) as entry:
-            first = entry.answers.get(mutation.request_id) if mutation.request_id else None
+            first = _replayed(entry, mutation)
             if first is not None:
-                if first.fingerprint != mutation.fingerprint:
-                    raise RequestIdReused("request_id came before with other turns", field="request_id")
                 return first.first_turn, first.turn_count
             session = entry.session
             if session.turn_count + len(clean) > SESSION_TURNS_MAX:
@@ -213,7 +206,7 @@ class Sessions:
 
     def update_state(self, owners: Owners, change: StateChange, etag: str = "") -> Session:
         """Changes the state by hand. Raises EtagMismatch, NotFound, NotActive, InvalidArgument, LimitExceeded."""
-        _check_change(change)
+        check_change(change)
         clean = StateChange(
             goal=self._clean(owners, change.goal, "goal"),
             add_constraints=self._clean(owners, change.add_constraints, "add_constraints"),
@@ -229,8 +222,11 @@ class Sessions:
             self._put(entry, journal.Changed(_bare(state), self._clock_us()))
             return entry.session
 
-    def record_tool_output(self, owners: Owners, tool: str, content: str) -> bool:
-        """Keeps what a tool returned; whether something was cut away. Raises NotFound, NotActive, InvalidArgument."""
+    def record_tool_output(self, owners: Owners, tool: str, content: str, mutation: Mutation) -> bool:
+        """Keeps what a tool returned; whether something was cut away. A replayed request_id answers as it did first.
+
+        Raises NotFound, NotActive, InvalidArgument, RequestIdReused and what the journal raises.
+        """
         if not tool:
             raise InvalidArgument("tool is empty", field="tool")
         rules.check_length(tool, rules.SOURCE_MAX_CHARS, "tool")
@@ -239,7 +235,10 @@ class Sessions:
         truncated = len(content) > limit + _SCANNED_BEYOND_CHARS or len(clean) > limit
         output = ToolOutput(self._clean(owners, tool, "tool"), clean[:limit], truncated, self._clock_us())
         with self._locked(owners) as entry:
-            self._put(entry, journal.Recorded(output))
+            first = _replayed(entry, mutation)
+            if first is not None:
+                return first.truncated
+            self._put(entry, journal.Recorded(output, mutation.request_id, mutation.fingerprint))
         return truncated
 
     # -- for the rooms beside --------------------------------------------------------------------------------------
@@ -283,6 +282,24 @@ class Sessions:
         if entry is not None:
             with entry.lock:
                 self._forget(entry)
+
+    def move(self, namespace: Namespace, to: Namespace) -> None:
+        """Puts a sealed session with its turns under another namespace, which frees its own. What a crash left of an
+        earlier try is replaced. Raises NotFound, and what the journal raises: then it is still where it was.
+        """
+        entry = self._entry(namespace)
+        if entry is None:
+            raise NotFound("no open session of that id")
+        with entry.lock:
+            if entry.is_dropped or not entry.session.sealed:
+                raise NotFound("no ended session of that id")
+            self._log.drop(to)
+            for record in self._log.read(namespace):
+                self._log.append(to, record)
+            moved = self._restored(to)
+            with self._table_lock:
+                self._table[to] = moved
+            self._forget(entry)
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -392,7 +409,7 @@ class Sessions:
 
     def _apply(self, entry: _Entry, record: journal.Record) -> Answer | None:
         entry.session = journal.applied(entry.session, record)
-        if not isinstance(record, journal.Appended):
+        if not isinstance(record, journal.Appended | journal.Recorded):
             return None
         answer = journal.answer_of(entry.session, record)
         if record.request_id:
@@ -429,20 +446,6 @@ class Sessions:
         content, message_id, *tool_calls = self._clean(owners, said, path)
         return Message(turn.speaker, content, turn.time_us, tuple(tool_calls), message_id)
 
-    def _check_turns(self, turns: Sequence[Message]) -> None:
-        if not 1 <= len(turns) <= TURNS_MAX:
-            raise InvalidArgument(f"turns has {len(turns)} entries; send 1 to {TURNS_MAX} a call", field="turns")
-        for i, turn in enumerate(turns):
-            if turn.content.strip():
-                rules.check_content(turn.content, self._settings.content_max_bytes, f"turns[{i}].content")
-            elif not turn.tool_calls:
-                raise InvalidArgument(f"turns[{i}].content is empty", field=f"turns[{i}].content")
-            size = len(msgspec.json.encode(turn.tool_calls))
-            if size > self._settings.content_max_bytes:
-                raise LimitExceeded(f"turns[{i}].tool_calls has {size} bytes", field=f"turns[{i}].tool_calls")
-            rules.check_length(turn.message_id, rules.SOURCE_MAX_CHARS, f"turns[{i}].message_id")
-            rules.check_time(turn.time_us, f"turns[{i}].time")
-
     # Last: in this class's annotations below it, `list` would be this method.
     def list(self, owners: Owners, size: int, page_token: str) -> tuple[list[Session], str]:
         """One page of the open sessions of exactly these owner ids, newest first, and the next token.
@@ -464,26 +467,12 @@ class Sessions:
         return paging.page(found, size, page_token)
 
 
-def _check_change(change: StateChange) -> None:
-    if change.goal is not None:
-        rules.check_length(change.goal, GOAL_MAX_CHARS, "goal")
-    for name in ("add_constraints", "remove_constraints", "add_pending", "finish"):
-        items = getattr(change, name)
-        if len(items) > CHANGES_MAX:
-            raise LimitExceeded(f"{name} has {len(items)} entries, the limit is {CHANGES_MAX}", field=name)
-        for i, item in enumerate(items):
-            if not item.strip():
-                raise InvalidArgument(f"{name}[{i}] is empty", field=f"{name}[{i}]")
-            rules.check_length(item, ITEM_MAX_CHARS, f"{name}[{i}]")
-    if len(change.set_slots) > CHANGES_MAX:
-        raise LimitExceeded(
-            f"set_slots has {len(change.set_slots)} entries, the limit is {CHANGES_MAX}", field="set_slots"
-        )
-    for key, value in change.set_slots.items():
-        if not key.strip():
-            raise InvalidArgument("set_slots has an empty key", field="set_slots")
-        rules.check_length(key, SLOT_KEY_MAX_CHARS, "set_slots")
-        rules.check_length(value, SLOT_VALUE_MAX_CHARS, "set_slots")
+def _replayed(entry: _Entry, mutation: Mutation) -> Answer | None:
+    """The first answer under the request_id, if one is known. Raises RequestIdReused for another request's."""
+    first = entry.answers.get(mutation.request_id) if mutation.request_id else None
+    if first is not None and first.fingerprint != mutation.fingerprint:
+        raise RequestIdReused("request_id came before with another request", field="request_id")
+    return first
 
 
 def _bare(state: Any) -> Any:

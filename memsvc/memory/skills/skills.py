@@ -2,7 +2,9 @@
 
 Purpose: a skill is a memory of layer PROCEDURAL whose subject is its name and whose versions are the skill's. A name
 has one memory per namespace. A run is an event whose subject is `skill/<name>`: counts are derived from these events,
-which are the only truth about runs, and remembered until a change of the namespace touches one.
+which are the only truth about runs, and remembered until a change of the namespace touches one. It stands beside its
+skill; a run of a GLOBAL skill is its caller's own and stands in a namespace of theirs (GLOBAL is everybody's, and takes
+nothing unapproved), so what a GLOBAL skill's counts say depends on the namespaces that the reader names.
 
 A match's score is its recall score times the mean of the posterior Beta(2 + successes, 1 + failures): a uniform prior
 and one assumed success (Gelman et al., Bayesian Data Analysis, 3rd ed., section 2.4), so that an untried skill has 2/3,
@@ -27,7 +29,7 @@ from memsvc.errors import DeadlineExceeded, InvalidArgument, NotActive, NotFound
 from memsvc.memory import page_tokens
 from memsvc.memory.drafts import REASON_MAX_CHARS, SUMMARY_MAX_CHARS, Draft, check_length, check_subject
 from memsvc.memory.memories import Memories, WriteResult
-from memsvc.memory.owners import Owners, check, namespace_for, narrowest_first
+from memsvc.memory.owners import Owners, check, namespace_for, narrowest_first, own_namespace
 from memsvc.memory.policies import Policies
 from memsvc.memory.recall import TOP_K_MAX, Degraded, Hit, Recaller, RecallRequest
 from memsvc.memory.sensitive import Action, apply
@@ -146,16 +148,17 @@ class Skills:
         """
         check(owners)
         namespace = namespace_for(owners, scope)
+        reach = (namespace, run_namespace(owners, namespace))
         document, planned = self.planned(namespace, source)
         if dry_run:
             with self.transactions.engine.read() as txn:
                 stands = named_skill(txn, namespace, document.name)
             if stands is not None and stands.status == Status.ACTIVE and stands.skill == source:
-                return self._view(stands), False
+                return self._view(stands, reach), False
             version = 1 if stands is None else stands.version + 1
             return Skill(document, msgspec.structs.replace(planned, memory_id="", version=version)), True
         pushed = self.store(owners, planned, mutation, reason="")
-        return self._view(pushed.memory), pushed.changed
+        return self._view(pushed.memory, reach), pushed.changed
 
     def planned(self, namespace: Namespace, source: str) -> tuple[Document, Memory]:
         """The checked text and the memory that would hold it. Secrets are refused even where a policy redacts: a
@@ -227,7 +230,7 @@ class Skills:
             raise NotActive(f"skill {name} is a draft; decide it first", name=name)
         _, planned = self.planned(old.namespace, old.skill)
         why = reason or f"rollback to version {version}"
-        return self._view(self.store(owners, planned, mutation, reason=why).memory)
+        return self._view(self.store(owners, planned, mutation, reason=why).memory, namespaces)
 
     def decide(
         self, owners: Owners, namespaces: Sequence[Namespace], name: str, approve: bool, reason: str, mutation: Mutation
@@ -251,7 +254,7 @@ class Skills:
                 self.transactions.put(txn, after, None, kind, mutation, reason, changes, before=draft), changes
             )
 
-        return self._view(self.transactions.mutate(owners, mutation, Memory, change))
+        return self._view(self.transactions.mutate(owners, mutation, Memory, change), namespaces)
 
     def record_run(
         self,
@@ -263,16 +266,24 @@ class Skills:
         source: Source,
         mutation: Mutation,
     ) -> WriteResult:
-        """Writes the event of a run, beside its skill. Raises NotFound, NotActive for a draft, SensitiveContent."""
+        """Writes the event of a run, beside its skill or (of a GLOBAL one) into a namespace of the owners'. Raises
+        NotFound, NotActive for a draft, SensitiveContent.
+        """
         check_length(note, REASON_MAX_CHARS, "note")
         memory = self._found(namespaces, name, 0)
         if memory.status == Status.PENDING:
             raise NotActive(f"skill {name} is a draft; approve it first", name=name)
         summary = f"skill {name}: {outcome.value}" + (f", {note}" if note else "")
-        payload = {"skill": name, "version": memory.version, "outcome": outcome.value, "note": note}
+        payload = {
+            "skill": name,
+            "memory_id": memory.memory_id,
+            "version": memory.version,
+            "outcome": outcome.value,
+            "note": note,
+        }
         draft = Draft(
             content=summary if len(summary) <= SUMMARY_MAX_CHARS else summary[: SUMMARY_MAX_CHARS - 3] + "...",
-            scope=memory.namespace.scope,
+            scope=run_namespace(owners, memory.namespace).scope,
             subject=_run_subject(name),
             source=source,
             event=Event(RUN_EVENT, payload),
@@ -283,14 +294,14 @@ class Skills:
 
     def get(self, namespaces: Sequence[Namespace], name: str, version: int) -> Skill:
         """A version of a skill (0: the newest) of the narrowest scope that has it. Raises NotFound."""
-        return self._view(self._found(namespaces, name, version))
+        return self._view(self._found(namespaces, name, version), namespaces)
 
     def versions(self, namespaces: Sequence[Namespace], name: str) -> list[Skill]:
         """All versions, newest first. Raises NotFound."""
         memory = self._found(namespaces, name, 0)
         with self.transactions.engine.read() as txn:
             versions = txn.versions(memory.namespace, memory.memory_id)
-        return [self._view(version) for version in versions[::-1]]
+        return [self._view(version, namespaces) for version in versions[::-1]]
 
     def list_page(
         self, namespaces: Sequence[Namespace], include_drafts: bool, size: int, page_token: str
@@ -301,7 +312,7 @@ class Skills:
         found = [m for n in namespaces for m in self.all_of(n) if m.status in wanted and _place(m) > after]
         found.sort(key=_place)
         token = page_tokens.encode("skills", *_place(found[size - 1])) if len(found) > size else ""
-        return [self._view(memory) for memory in found[:size]], token
+        return [self._view(memory, namespaces) for memory in found[:size]], token
 
     def all_of(self, namespace: Namespace) -> list[Memory]:
         """The current versions of a namespace's skills, of any status."""
@@ -332,27 +343,30 @@ class Skills:
                     return at
         raise _absent(name)
 
-    def _view(self, memory: Memory) -> Skill:
-        tally = self._tally(memory.namespace, memory.subject)
-        return Skill(parse(memory.skill), memory, tally.successes, tally.failures)
+    def _view(self, memory: Memory, namespaces: Sequence[Namespace]) -> Skill:
+        """The skill with its runs, those of a GLOBAL one in the namespaces that the caller named."""
+        counted = set(namespaces) if memory.namespace.scope == Scope.GLOBAL else {memory.namespace}
+        tallies = [self._tally(namespace, memory) for namespace in counted]
+        successes, failures = sum(tally.successes for tally in tallies), sum(tally.failures for tally in tallies)
+        return Skill(parse(memory.skill), memory, successes, failures)
 
     # -- runs ----------------------------------------------------------------------------------------------------
 
-    def _tally(self, namespace: Namespace, name: str) -> _Tally:
-        """The runs of a skill, counted again only when a change since the last count touched one."""
-        known = self._tallies.get((namespace, name))
-        subject = _run_subject(name)
+    def _tally(self, namespace: Namespace, skill: Memory) -> _Tally:
+        """The runs of a skill in a namespace, counted again only when a change since the last count touched one."""
+        known = self._tallies.get((namespace, skill.memory_id))
+        subject = _run_subject(skill.subject)
         with self.transactions.engine.read() as txn:
             head = txn.head(namespace)
             sequence = 0 if head is None else head.sequence
             if known is not None and (known.sequence == sequence or not _touched(txn, namespace, subject, known)):
                 tally = msgspec.structs.replace(known, sequence=sequence)
             else:
-                outcomes = [_outcome(memory) for memory in txn.by_subject(namespace, subject)]
+                outcomes = [_outcome(memory, skill) for memory in txn.by_subject(namespace, subject)]
                 tally = _Tally(sequence, outcomes.count(RunOutcome.SUCCESS), outcomes.count(RunOutcome.FAILURE))
         if len(self._tallies) >= TALLIES_MAX:
             self._tallies = {}
-        self._tallies[namespace, name] = tally
+        self._tallies[namespace, skill.memory_id] = tally
         return tally
 
     # -- matching ------------------------------------------------------------------------------------------------
@@ -371,7 +385,7 @@ class Skills:
         for hit in self._recalled(namespaces, query, _PROCEDURAL, TOP_K_MAX, left_s):
             if not hit.memory.skill:
                 continue
-            skill = self._view(hit.memory)
+            skill = self._view(hit.memory, namespaces)
             rate = (PRIOR_SUCCESSES + skill.success_count) / (
                 PRIOR_SUCCESSES + PRIOR_FAILURES + skill.success_count + skill.failure_count
             )
@@ -446,9 +460,17 @@ def _run_subject(name: str) -> str:
     return f"skill/{name}"
 
 
-def _outcome(memory: Memory) -> str | None:
-    """How the run of an event went; None for what is no run, or was forgotten."""
+def run_namespace(owners: Owners, skill: Namespace) -> Namespace:
+    """Where the runs of a skill of this namespace go."""
+    return own_namespace(owners) if skill.scope == Scope.GLOBAL else skill
+
+
+def _outcome(memory: Memory, skill: Memory) -> str | None:
+    """How the run of an event went; None for what is no run of the skill, or was forgotten."""
     if memory.event is None or memory.event.event_type != RUN_EVENT or memory.status == Status.FORGOTTEN:
+        return None
+    ran = memory.event.payload.get("memory_id")
+    if ran != skill.memory_id and (ran is not None or memory.namespace != skill.namespace):  # older ones have no id
         return None
     outcome = memory.event.payload.get("outcome")
     return outcome if isinstance(outcome, str) else None

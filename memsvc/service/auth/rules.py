@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from memsvc.memory.drafts import kind_and_layer
 from memsvc.memory.owners import DEFAULT_TENANT, Owners, namespace_for, namespaces_for, reached_by
 from memsvc.memory.places import Place, Places
+from memsvc.memory.skills.skills import run_namespace
 from memsvc.model import Layer, MemoryType, Namespace, Scope
 from memsvc.service import convert
 from memsvc.service.auth.principal import ANY, Right
@@ -85,6 +86,11 @@ def named(layers: tuple[Layer, ...]) -> Reach:
 def named_and_filtered(request: Any, owners: Owners, _: Places) -> list[Place]:
     """The named scopes, in the layers of the filter."""
     return _across(named_by(request, owners), _filtered(request))
+
+
+def runs(request: Any, owners: Owners, _: Places) -> list[Place]:
+    """Where the event of a run goes: beside the skill, of a GLOBAL one into a namespace of the owners'."""
+    return _across((run_namespace(owners, name) for name in named_by(request, owners)), EPISODIC)
 
 
 def target(layers: tuple[Layer, ...]) -> Reach:
@@ -241,7 +247,7 @@ RULES: dict[str, Rule | AdminRule] = {
     "SkillService/Versions": _needs((READ, named(PROCEDURAL))),
     "SkillService/Rollback": _needs((READ, named(PROCEDURAL)), (WRITE, named(PROCEDURAL))),
     "SkillService/Match": _needs((READ, named(STORED))),
-    "SkillService/RecordRun": _needs((READ, named(PROCEDURAL)), (WRITE, named(EPISODIC))),
+    "SkillService/RecordRun": _needs((READ, named(PROCEDURAL)), (WRITE, runs)),
     "SkillService/Propose": _needs((READ, target(EPISODIC)), (PROPOSE, target(PROCEDURAL))),
     "SkillService/Decide": _needs((READ, named(PROCEDURAL)), (APPROVE, named(PROCEDURAL))),
     "PermanentService/List": _needs((READ, named(PERMANENT))),

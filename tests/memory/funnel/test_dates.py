@@ -56,6 +56,63 @@ def test_what_is_no_date_stays(text: str) -> None:
     assert absolute(text, MONDAY_US, past=False, calendar=True).text == text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "每周三发布，周五不发版",
+        "公司统一周三不开会",
+        "长跑都放周日",
+        "我每周一和周四去健身",
+        "双周周五发版",
+        "我们一般周二下午评审",
+        "every Monday, Wednesday and Friday we run",
+        "on Friday we never deploy",
+        "No deploys on Friday",
+        "never deploy on a Friday",
+        "Invoices are always sent by Friday",
+        "the last Friday of the month is demo day",
+        "Standup moved to Friday",
+        "open Tuesday to Sunday",
+        "rent is due on the 5th every month",
+    ],
+)
+def test_a_day_of_a_habit_is_no_date(text: str) -> None:
+    dated = absolute(text, MONDAY_US, past=False, calendar=True)
+    assert (dated.text, dated.has_habit) == (text, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("下周五之前必须交", "2025-03-21"),
+        ("每周三发布，但下周五不发版", "2025-03-21"),
+        ("我平时用 Mac，周五要去上海出差", "2025-03-14"),
+        ("周五我们都去上海", "2025-03-14"),
+        ("周五以后再联系", "2025-03-14"),
+        ("on Friday we ship", "2025-03-14"),
+        ("We usually meet in Berlin, but on Friday we meet in Paris", "2025-03-14"),
+        ("I fly every Monday, but this Friday I drive", "2025-03-14"),
+        ("don't merge until Friday", "2025-03-14"),
+        ("I won't be in on Friday", "2025-03-14"),
+    ],
+)
+def test_the_day_of_an_event_is_a_date_beside_habits(text: str, day: str) -> None:
+    dated = absolute(text, MONDAY_US, past=False, calendar=True)
+    assert dated.text.count("2025-") == 1
+    assert day in dated.text
+
+
+def test_what_happened_is_dated_whatever_stands_beside_it() -> None:
+    text = "on Friday the always-on box failed"
+    assert absolute(text, MONDAY_US, past=True, calendar=True).text.startswith("on Friday (2025-03-07)")
+
+
+def test_a_standing_wish_dates_no_bare_weekday() -> None:
+    dated = absolute("周一要专心写东西，下周一除外", MONDAY_US, past=False, calendar=False, standing=True)
+    assert dated.text == "周一要专心写东西，下周一（2025-03-17）除外"
+    assert absolute("before next Friday", MONDAY_US, past=False, calendar=False, standing=True).last_day
+
+
 def test_a_standing_rule_keeps_its_bare_days() -> None:
     assert absolute("closed on Monday, paid on the 5th", MONDAY_US, past=False, calendar=False).last_day == 0
 

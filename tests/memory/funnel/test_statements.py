@@ -39,6 +39,16 @@ def candidates(text: str, previous: str = "") -> tuple[Candidate, ...]:
         ("他说：“先走。后回。”我们照办", ["他说：“先走。后回。”我们照办"]),
         ("- a thing\n- b thing", ["- a thing", "- b thing"]),
         ("...", []),
+        ("We moved to gRPC. It works.", ["We moved to gRPC.", "It works."]),
+        ("We run on AWS. Deploys need approval.", ["We run on AWS.", "Deploys need approval."]),
+        ("改用 gRPC.然后部署", ["改用 gRPC.", "然后部署"]),
+        ("J. Smith owns the U.S. market.", ["J. Smith owns the U.S. market."]),
+        ("Ask J. R. R. Tolkien or J. I. Smith.", ["Ask J. R. R. Tolkien or J. I. Smith."]),
+        ("Ph.D. students of Washington D.C. schools", ["Ph.D. students of Washington D.C. schools"]),
+        ("We sell in the U.S. The EU follows.", ["We sell in the U.S.", "The EU follows."]),
+        ("Take plan B. We ship on Friday.", ["Take plan B.", "We ship on Friday."]),
+        ("选方案 B. 我们下周上线", ["选方案 B.", "我们下周上线"]),
+        ("A. The red door\nB. The blue door", ["A. The red door", "B. The blue door"]),
     ],
 )
 def test_sentences(text: str, sentences: list[str]) -> None:
@@ -114,6 +124,42 @@ def test_an_appointment_is_episodic_and_dated() -> None:
     assert not made.stable
     assert "(2025-03-13)" in made.content
     assert made.occur_time_us == NOW_US
+
+
+@pytest.mark.parametrize(
+    ("text", "layer", "undated"),
+    [
+        ("Remember that no parcels leave on a Friday", Layer.SEMANTIC, True),
+        ("记住，店里周一歇业", Layer.SEMANTIC, True),
+        ("Remember that the demo is on Friday", Layer.EPISODIC, False),
+        ("记住，周五飞罗马", Layer.EPISODIC, False),
+    ],
+)
+def test_a_day_that_comes_back_binds_a_fact_to_no_date(text: str, layer: Layer, undated: bool) -> None:
+    (made,) = candidates(text)
+    assert made.layer == layer
+    assert ("2025-" not in made.content) == undated
+
+
+@pytest.mark.parametrize(
+    ("text", "previous"),
+    [
+        ("部署脚本的负责人是王芳", "辛苦了，要不要先休息一下？"),
+        ("好的，部署脚本的负责人是王芳", "辛苦了，要不要先休息一下？"),
+        ("对账脚本的负责人是王芳", "要不要先休息一下？"),
+        ("We use Postgres", "Shall we take a break?"),
+        ("Okay, the gateway owner is Wang", "Shall we take a break?"),
+    ],
+)
+def test_a_statement_of_its_own_gets_no_question(text: str, previous: str) -> None:
+    (made,) = candidates(text, previous)
+    assert "?" not in made.content
+    assert "？" not in made.content
+
+
+def test_an_answer_that_cannot_stand_alone_gets_its_question() -> None:
+    (made,) = candidates("总是 PDF", "报告要什么格式？")
+    assert made.content == "报告要什么格式？ 总是 PDF"
 
 
 def test_remembering_weighs_more() -> None:

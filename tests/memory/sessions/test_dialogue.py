@@ -89,6 +89,47 @@ def test_constraints_stay_that_hold_for_good_or_are_said_to_stay() -> None:
     assert kept.constraints == ("It must not use Docker",)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "请总是用中文回复",
+        "请始终用 pytest",
+        "请你永远不要推到 main",
+        "麻烦你总是先跑测试",
+        "请在所有回答里始终用中文",
+        "麻烦以后都用中文",
+        "Please always answer in English",
+        "Could you please always use tabs?",
+        "I want you to always run the linter",
+        "Let's always write tests first",
+    ],
+)
+def test_what_is_asked_for_always_is_a_standing_constraint_and_no_goal(said: str) -> None:
+    state = after("u: 帮我写爬虫", f"u: {said}")
+    assert state.goal == "写爬虫"
+    assert state.constraints == state.standing == (said.rstrip("?"),)
+    assert state.slots == {}
+    assert after(f"u: {said}").goal == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "goal"),
+    [
+        ("请帮我写一个总是返回 0 的函数", "写一个总是返回 0 的函数"),
+        ("请修复始终失败的测试", "修复始终失败的测试"),
+        ("Please fix the test that always fails", "fix the test that always fails"),
+    ],
+)
+def test_an_always_inside_of_the_work_is_no_constraint(said: str, goal: str) -> None:
+    state = after(f"u: {said}")
+    assert (state.goal, state.standing) == (goal, ())
+
+
+def test_a_standing_clause_ends_the_goal() -> None:
+    state = after("u: 帮我写爬虫，请始终用 Python")
+    assert (state.goal, state.standing, state.slots) == ("写爬虫", ("请始终用 Python",), {})
+
+
 def test_another_way_keeps_the_goal_and_says_so() -> None:
     state = after("u: Let's write a crawler. Use Python.", "u: Actually, let's use Go instead")
     assert state.goal == "write a crawler (changed: use Go)"

@@ -107,12 +107,14 @@ def test_a_restart_changes_nothing(house: House, read_first: bool) -> None:
         sessions.append_turns(ONE, turns, Mutation(f"r{i}", b"f", "local"))
         if read_first and i % 7 == 0:
             sessions.get(ONE)
-    sessions.record_tool_output(ONE, "ls", "a b c")
+    sessions.record_tool_output(ONE, "ls", "a b c", Mutation("o", b"f", "local"))
     sessions.update_state(ONE, StateChange(goal="by hand", set_slots={"k": "v"}))
     before = sessions.get(ONE)
     restored = house.again()
     assert restored.get(ONE) == before
     assert restored.append_turns(ONE, said("We decided that"), Mutation("r39", b"f", "local")) == (40, 40)
+    assert not restored.record_tool_output(ONE, "ls", "a b c", Mutation("o", b"f", "local"))
+    assert restored.get(ONE) == before
 
 
 def test_a_replayed_call_appends_nothing(house: House) -> None:
@@ -125,6 +127,40 @@ def test_a_replayed_call_appends_nothing(house: House) -> None:
     with pytest.raises(RequestIdReused):
         sessions.append_turns(ONE, said("x"), Mutation("r", b"two", "local"))
     assert sessions.get(ONE).turn_count == 3
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_replayed_output_is_kept_once_and_answers_as_it_did(house: House, restarts: bool) -> None:
+    sessions = house.open()
+    sessions.start(ONE)
+    call = Mutation("r", b"one", "local")
+    assert sessions.record_tool_output(ONE, "ls", "y" * 501, call)
+    if restarts:
+        sessions = house.again()
+    assert sessions.record_tool_output(ONE, "ls", "y" * 501, call)
+    assert not sessions.record_tool_output(ONE, "ls", "y", ONCE)
+    assert not sessions.record_tool_output(ONE, "ls", "y", ONCE)
+    with pytest.raises(RequestIdReused):
+        sessions.record_tool_output(ONE, "ls", "z", Mutation("r", b"two", "local"))
+    with pytest.raises(RequestIdReused):
+        sessions.append_turns(ONE, said("x"), Mutation("r", b"of another method", "local"))
+    assert [len(output.content) for output in sessions.get(ONE).state.tool_outputs] == [500, 1, 1]
+
+
+def test_a_journal_from_before_outputs_had_request_ids_is_read(house: House) -> None:
+    sessions = house.open()
+    session, _ = sessions.start(ONE)
+    sessions.close()
+    # ["ls", "a b", false, 3600000000001] behind tag 4, as the first journals had it
+    old = bytes.fromhex("920494a26c73a3612062c2cf0000034630b8a001")
+    log = FileSessionLog(house.directory)
+    log.append(session.namespace, old)
+    log.close()
+    restored = house.open()
+    assert [(o.tool, o.content, o.truncated, o.time_us) for o in restored.get(ONE).state.tool_outputs] == [
+        ("ls", "a b", False, 3_600_000_000_001)
+    ]
+    assert not restored.record_tool_output(ONE, "ls", "c", ONCE)
 
 
 @pytest.fixture
@@ -195,7 +231,7 @@ def refuses_all_but_reading_its_turns(sessions: Sessions, session: Session) -> N
         lambda: sessions.append_turns(ONE, said("late"), ONCE),
         lambda: sessions.get(ONE),
         lambda: sessions.start(ONE),
-        lambda: sessions.record_tool_output(ONE, "ls", "x"),
+        lambda: sessions.record_tool_output(ONE, "ls", "x", ONCE),
         lambda: sessions.update_state(ONE, StateChange(goal="x")),
     ):
         with pytest.raises(NotActive, match="has ended"):
@@ -228,7 +264,7 @@ def test_a_secret_never_reaches_the_disk(house: House) -> None:
     secret = "hunter2Kq9!zz"
     session, _ = sessions.start(ONE, goal=f"password: {secret}")
     sessions.append_turns(ONE, [Message("user", f"password: {secret}", 0, ({"name": "x", "password": secret},))], ONCE)
-    sessions.record_tool_output(ONE, "env", "x" * 490 + f" password: {secret}")
+    sessions.record_tool_output(ONE, "env", "x" * 490 + f" password: {secret}", ONCE)
     sessions.update_state(
         ONE,
         StateChange(
@@ -256,10 +292,10 @@ def test_what_the_policy_allows_stays(house: House) -> None:
 def test_tool_outputs_are_cut_and_only_the_last_stay(house: House) -> None:
     sessions = house.open()
     sessions.start(ONE)
-    assert sessions.record_tool_output(ONE, "t", "y" * 501)
-    assert not sessions.record_tool_output(ONE, "t", "y" * 500)
+    assert sessions.record_tool_output(ONE, "t", "y" * 501, ONCE)
+    assert not sessions.record_tool_output(ONE, "t", "y" * 500, ONCE)
     for i in range(4):
-        sessions.record_tool_output(ONE, f"t{i}", str(i))
+        sessions.record_tool_output(ONE, f"t{i}", str(i), ONCE)
     outputs = sessions.get(ONE).state.tool_outputs
     assert [(o.tool, len(o.content), o.truncated) for o in outputs] == [
         ("t", 500, False),
@@ -323,7 +359,7 @@ CALLS: list[Callable[[Sessions], object]] = [
     lambda s: s.append_turns(ONE, said(*"x" * 201), ONCE),
     lambda s: s.append_turns(ONE, said("   "), ONCE),
     lambda s: s.append_turns(ONE, said("x" * 65_537), ONCE),
-    lambda s: s.record_tool_output(ONE, "", "x"),
+    lambda s: s.record_tool_output(ONE, "", "x", ONCE),
     lambda s: s.update_state(ONE, StateChange(add_pending=("",))),
     lambda s: s.update_state(ONE, StateChange(add_pending=("x" * 201,))),
     lambda s: s.update_state(ONE, StateChange(add_pending=("x",) * 101)),

@@ -178,14 +178,16 @@ class SessionServiceUpdateStateResponse(_message.Message):
     def __init__(self, session: _Optional[_Union[Session, _Mapping]] = ..., state: _Optional[_Union[DialogueState, _Mapping]] = ...) -> None: ...
 
 class SessionServiceRecordToolOutputRequest(_message.Message):
-    __slots__ = ("owners", "tool", "content")
+    __slots__ = ("owners", "tool", "content", "request_id")
     OWNERS_FIELD_NUMBER: _ClassVar[int]
     TOOL_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     owners: _memory_pb2.Owners
     tool: str
     content: str
-    def __init__(self, owners: _Optional[_Union[_memory_pb2.Owners, _Mapping]] = ..., tool: _Optional[str] = ..., content: _Optional[str] = ...) -> None: ...
+    request_id: str
+    def __init__(self, owners: _Optional[_Union[_memory_pb2.Owners, _Mapping]] = ..., tool: _Optional[str] = ..., content: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class SessionServiceRecordToolOutputResponse(_message.Message):
     __slots__ = ("truncated",)
@@ -226,7 +228,7 @@ class SessionServiceEndResponse(_message.Message):
     def __init__(self, consolidation: _Optional[_Union[Consolidation, _Mapping]] = ...) -> None: ...
 
 class Consolidation(_message.Message):
-    __slots__ = ("session_id", "state", "done_turns", "total_turns", "results", "episode_id", "error", "create_time", "update_time")
+    __slots__ = ("session_id", "state", "done_turns", "total_turns", "results", "episode_id", "error", "create_time", "update_time", "set_aside_id")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     DONE_TURNS_FIELD_NUMBER: _ClassVar[int]
@@ -236,6 +238,7 @@ class Consolidation(_message.Message):
     ERROR_FIELD_NUMBER: _ClassVar[int]
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     UPDATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    SET_ASIDE_ID_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     state: ConsolidationState
     done_turns: int
@@ -245,7 +248,8 @@ class Consolidation(_message.Message):
     error: str
     create_time: _timestamp_pb2.Timestamp
     update_time: _timestamp_pb2.Timestamp
-    def __init__(self, session_id: _Optional[str] = ..., state: _Optional[_Union[ConsolidationState, str]] = ..., done_turns: _Optional[int] = ..., total_turns: _Optional[int] = ..., results: _Optional[_Iterable[_Union[_memory_service_pb2.WriteResult, _Mapping]]] = ..., episode_id: _Optional[str] = ..., error: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    set_aside_id: str
+    def __init__(self, session_id: _Optional[str] = ..., state: _Optional[_Union[ConsolidationState, str]] = ..., done_turns: _Optional[int] = ..., total_turns: _Optional[int] = ..., results: _Optional[_Iterable[_Union[_memory_service_pb2.WriteResult, _Mapping]]] = ..., episode_id: _Optional[str] = ..., error: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., set_aside_id: _Optional[str] = ...) -> None: ...
 
 class SessionServiceGetConsolidationRequest(_message.Message):
     __slots__ = ("owners", "wait")
