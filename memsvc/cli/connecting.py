@@ -34,14 +34,17 @@ TokenFile = Annotated[
 
 def token(token_file: Path | None = None) -> str:
     """The token of the calls, "" for none: the option's file, else MEMSVC_TOKEN, else MEMSVC_TOKEN_FILE. Raises
-    ConfigInvalid for a file that can't be read.
+    ConfigInvalid for a file that can't be read or is empty.
     """
     settings = ClientSettings()
     given = "" if token_file else settings.token.get_secret_value().strip()
     path = token_file or settings.token_file
     if given or path is None:
         return given
-    return _read(path, "token_file").decode("utf-8", "replace").strip()
+    held = _read(path, "token_file").decode("utf-8", "replace").strip()
+    if not held:
+        raise ConfigInvalid(f"token_file {path} is empty", setting="token_file")
+    return held
 
 
 def root_certificates() -> bytes | None:

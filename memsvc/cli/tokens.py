@@ -37,6 +37,7 @@ from memsvc.cli.common import (
     utc_now,
 )
 from memsvc.cli.connecting import TokenFile, ask_admin
+from memsvc.cli.tables import ID, Column, rows_table
 from memsvc.config import ClientSettings
 from memsvc.memory.owners import DEFAULT_TENANT
 from memsvc.v1 import admin_service_pb2 as apb
@@ -122,13 +123,28 @@ def list_tokens(
     if output is Output.json:
         print_json([_plain(token) for token in found])
         return
-    table = Table("name", "acts for", "state", "last use", "id")
+    if not found:
+        say(out, "no tokens; `memsvc token create` makes one")
+        return
     now = utc_now()
-    for token in found:
-        last = _time(token.last_use_time) if token.HasField("last_use_time") else "never"
-        cells = (token.name, _acts_for(token), _state(token, now), last, token.token_id)
-        table.add_row(*(escaped(cell) for cell in cells))
-    out.print(table)
+    columns = (
+        Column("name"),
+        Column("acts for", text=True),
+        Column("state", aside=True),
+        Column("use", aside=True),
+        ID,
+    )
+    rows = [
+        (
+            token.name,
+            _acts_for(token),
+            _state(token, now),
+            f"last used {_time(token.last_use_time)}" if token.HasField("last_use_time") else "not used yet",
+            token.token_id,
+        )
+        for token in found
+    ]
+    out.print(rows_table(columns, rows))
 
 
 @token_app.command(epilog=examples("memsvc token show tok_018f..."))

@@ -63,7 +63,7 @@ def memsvc(*arguments, **environment):
         [sys.executable, "-m", "memsvc", *map(str, arguments)],
         capture_output=True,
         text=True,
-        env={**clean, "COLUMNS": "200", **{f"MEMSVC_{name}": str(value) for name, value in environment.items()}},
+        env={**clean, "COLUMNS": "80", **{f"MEMSVC_{name}": str(value) for name, value in environment.items()}},
         check=False,
     )
 
@@ -98,7 +98,12 @@ def test_from_the_first_token_to_its_revocation(tmp_path):
         listed = json.loads(memsvc("token", "list", "--tenant", "*", "-o", "json", **at, TOKEN_FILE=secret).stdout)
         assert [token["name"] for token in listed] == ["", "tool", "ops"]
         assert "last_use_time" in listed[1]
-        assert "tool" in memsvc("token", "list", **at, TOKEN_FILE=secret).stdout
+        table = memsvc("token", "list", **at, TOKEN_FILE=secret).stdout
+        assert "tool" in table
+        assert made["token_id"] in table, "an id that was cut could not be revoked"
+        empty = tmp_path / "empty.token"
+        empty.touch()
+        assert "is empty" in memsvc("stats", **at, TOKEN_FILE=empty).stderr
         shown = memsvc("token", "show", made["token_id"], **at, TOKEN_FILE=secret)
         assert "user=read,write,propose" in shown.stdout
         assert memsvc("token", "rotate-keys", **at, TOKEN_FILE=secret).returncode == 0
