@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from memsvc.errors import MemsvcError
+from memsvc.memory.periodic import Periodic
 from memsvc.model import Access, Memory, Namespace, id_from_bytes
 from memsvc.storage.engine import Engine, ReadTxn, RecordTable, WriteTxn
 
@@ -37,11 +37,11 @@ class AccessBook:
     def __init__(self, engine: Engine, strengthen: Strengthen, *, flush_s: float) -> None:
         self._engine = engine
         self._strengthen = strengthen
-        self._flush_s = flush_s
         self._queue: deque[tuple[Sequence[Use], int]] = deque()
         self._flushing = threading.Lock()
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._flusher = Periodic(
+            "access", self.flush, every_s=flush_s, log=LOG, failure="could not write access statistics"
+        )
         self.dropped_count = 0
 
     # -- noting --------------------------------------------------------------------------------------------------
@@ -59,26 +59,11 @@ class AccessBook:
 
     def start(self) -> None:
         """Starts the thread that flushes."""
-        self._thread = threading.Thread(target=self._run, name="access", daemon=True)
-        self._thread.start()
+        self._flusher.start()
 
     def close(self) -> None:
         """Stops the thread and writes what is left."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-        self._flush_or_warn()
-
-    def _run(self) -> None:
-        while not self._stop.wait(self._flush_s):
-            self._flush_or_warn()
-
-    def _flush_or_warn(self) -> None:
-        try:
-            self.flush()
-        except MemsvcError as error:
-            # Uses are statistics: the service goes on without them, and says so.
-            LOG.warning("could not write access statistics: %s", error.reason)
+        self._flusher.close()
 
     def flush(self) -> int:
         """Writes what was noted so far, MEMORIES_PER_WRITE memories a transaction; returns how many memories.

@@ -122,7 +122,7 @@ def backup(engine: Engine, sessions: SessionLog, store_directory: Path, sessions
             raise InvalidArgument(f"{directory} exists and is not an empty directory", field="directory")
     try:
         return sessions.backup(sessions_directory) + engine.backup(store_directory)
-    except BaseException:
+    except BaseException:  # whatever stopped it: half of a backup must not look like one
         shutil.rmtree(sessions_directory, ignore_errors=True)
         raise
 

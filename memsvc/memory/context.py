@@ -291,7 +291,7 @@ def _claim_memories(draft: _Draft, hits: Sequence[Hit], most: int, spoken: set[s
         if count == most:
             return
         memory = hit.memory
-        if same_key(memory.content) in spoken:
+        if spoken and same_key(memory.content) in spoken:
             continue
         whole = _memory_text(memory)
         line = Line(section_of(memory), neutral(whole), memory.memory_id, hit.found.components[C_SCORE])

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+import heapq
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,6 +21,8 @@ import msgspec
 from memsvc.errors import InvalidArgument
 
 T = TypeVar("T")
+Item = TypeVar("Item")
+Place = TypeVar("Place", bound=tuple[Any, ...])
 
 
 def encode(kind: str, *place: object) -> str:
@@ -36,3 +40,16 @@ def decode(text: str, kind: str, place: type[T]) -> T:
     except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
         raise InvalidArgument("page_token is not one of this service's", field="page_token") from error
     raise InvalidArgument("page_token belongs to another call", field="page_token")
+
+
+def newest_first(
+    kind: str, items: Iterable[Item], place: Callable[[Item], Place], size: int, page_token: str, form: type[Place]
+) -> tuple[list[Item], str]:
+    """At most `size` of the items behind the token, greatest place first, and the next token ("" on the last page).
+
+    `place` orders the items and is of the tuple type `form`. Raises InvalidArgument.
+    """
+    below = decode(page_token, kind, form) if page_token else None
+    left = [item for item in items if below is None or place(item) < below]
+    newest = heapq.nlargest(size, left, key=place)
+    return newest, encode(kind, *place(newest[-1])) if len(left) > len(newest) else ""

@@ -12,13 +12,13 @@ Rejected: a list of revoked ids only (a token that was never issued here would p
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterable
 
 import msgspec
 
-from memsvc.errors import MemsvcError, NotFound, StoreCorrupt
+from memsvc.errors import NotFound, StoreCorrupt
 from memsvc.memory import page_tokens
+from memsvc.memory.periodic import Periodic
 from memsvc.model import Namespace, Scope
 from memsvc.storage.engine import Engine, RecordTable, WriteTxn
 
@@ -52,11 +52,11 @@ class TokenRegister:
 
     def __init__(self, engine: Engine, *, flush_s: float) -> None:
         self._engine = engine
-        self._flush_s = flush_s
         self._records: dict[str, TokenRecord] = {}
         self._used: dict[str, int] = {}
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._flusher = Periodic(
+            "tokens", self.flush, every_s=flush_s, log=LOG, failure="could not write when tokens were used"
+        )
         with engine.read() as txn:
             for _, key, raw in txn.all_records(RecordTable.TOKEN):
                 self._records[key] = _decoded(key, raw)
@@ -71,15 +71,9 @@ class TokenRegister:
         """Records of a tenant (None: all), newest first, with the last use as it is now, and the token of the next
         page ("" on the last). Raises InvalidArgument.
         """
-        (after,) = page_tokens.decode(page_token, _LIST, tuple[str]) if page_token else ("",)
-        found = [
-            record
-            for record in list(self._records.values())
-            if (tenant is None or record.tenant == tenant) and (not after or record.token_id < after)
-        ]
-        found.sort(key=lambda record: record.token_id, reverse=True)
-        page = [self.with_use(record) for record in found[:size]]
-        return page, page_tokens.encode(_LIST, page[-1].token_id) if len(found) > size else ""
+        records = [record for record in list(self._records.values()) if tenant is None or record.tenant == tenant]
+        page, token = page_tokens.newest_first(_LIST, records, _place, size, page_token, tuple[str])
+        return [self.with_use(record) for record in page], token
 
     def with_use(self, record: TokenRecord) -> TokenRecord:
         """The record with its last use, written or not."""
@@ -128,26 +122,11 @@ class TokenRegister:
 
     def start(self) -> None:
         """Starts the thread that writes uses."""
-        self._thread = threading.Thread(target=self._run, name="tokens", daemon=True)
-        self._thread.start()
+        self._flusher.start()
 
     def close(self) -> None:
         """Stops the thread and writes what is left."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-        self._flush_or_warn()
-
-    def _run(self) -> None:
-        while not self._stop.wait(self._flush_s):
-            self._flush_or_warn()
-
-    def _flush_or_warn(self) -> None:
-        try:
-            self.flush()
-        except MemsvcError as error:
-            # When a token was used is a statistic: the service goes on without it, and says so.
-            LOG.warning("could not write when tokens were used: %s", error.reason)
+        self._flusher.close()
 
     def flush(self) -> int:
         """Writes uses that are newer than their record; returns how many."""
@@ -170,6 +149,10 @@ class TokenRegister:
             return changed
 
         return len(self._engine.write(change, on_commit=self._keep))
+
+
+def _place(record: TokenRecord) -> tuple[str]:
+    return (record.token_id,)
 
 
 def _namespace(tenant: str) -> Namespace:

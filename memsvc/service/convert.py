@@ -16,7 +16,7 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
-from google.protobuf import struct_pb2, timestamp_pb2, unknown_fields
+from google.protobuf import duration_pb2, struct_pb2, timestamp_pb2, unknown_fields
 from google.protobuf.message import Message
 
 from memsvc.errors import InvalidArgument, UnknownField
@@ -93,6 +93,14 @@ def time_us(message: timestamp_pb2.Timestamp, field: str) -> int:
     if not 0 <= message.nanos < 1_000_000_000:
         raise InvalidArgument(f"{field}.nanos must be from 0 to 999999999", field=f"{field}.nanos")
     return message.seconds * _MICROS + message.nanos // 1000
+
+
+def duration_us(message: duration_pb2.Duration, field: str) -> int:
+    """Microseconds of a Duration; nothing and less is refused. Raises InvalidArgument."""
+    value_us = message.seconds * 1_000_000 + message.nanos // 1000
+    if value_us <= 0:
+        raise InvalidArgument(f"{field} must be longer than 0", field=field)
+    return value_us
 
 
 def span(holder: Any, name: str, path: str) -> TimeSpan:

@@ -11,9 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from google.protobuf import duration_pb2
-
-from memsvc.errors import InvalidArgument
 from memsvc.memory.funnel import Message
 from memsvc.memory.sessions.session import Session
 from memsvc.memory.sessions.state import SessionState, StateChange
@@ -23,14 +20,6 @@ from memsvc.v1 import memory_service_pb2 as mpb
 from memsvc.v1 import session_service_pb2 as spb
 
 _SPEAKERS = {name: value for value, name in SPEAKERS.items()}
-
-
-def duration_us(message: duration_pb2.Duration, field: str) -> int:
-    """Microseconds of a Duration; 0 is refused, since it would end the session at once. Raises InvalidArgument."""
-    value_us = message.seconds * 1_000_000 + message.nanos // 1000
-    if value_us <= 0:
-        raise InvalidArgument(f"{field} must be longer than 0", field=field)
-    return value_us
 
 
 def session_message(session: Session) -> spb.Session:

@@ -51,7 +51,7 @@ class SessionServicer(ConsolidationCalls, AssembleCalls):
         self, request: spb.SessionServiceStartRequest, context: grpc.ServicerContext
     ) -> spb.SessionServiceStartResponse:
         """Opens a session, or returns the open one."""
-        ttl_us = convert_sessions.duration_us(request.ttl, "ttl") if request.HasField("ttl") else 0
+        ttl_us = convert.duration_us(request.ttl, "ttl") if request.HasField("ttl") else 0
         session, resumed = self._consolidator.open(
             convert.owners(request.owners), tool=request.tool, ttl_us=ttl_us, goal=request.goal
         )

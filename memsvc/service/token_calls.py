@@ -15,7 +15,7 @@ from memsvc.errors import NotFound
 from memsvc.memory.listing import page_size
 from memsvc.memory.owners import DEFAULT_TENANT
 from memsvc.memory.token_register import TokenRecord
-from memsvc.service import convert, convert_sessions
+from memsvc.service import convert
 from memsvc.service.auth.principal import ANY
 from memsvc.service.auth.tokens import TTL_DEFAULT_US, Tokens, Wanted, identity
 from memsvc.service.calls import actor, answers
@@ -89,7 +89,7 @@ def wanted(request: apb.CreateTokenRequest) -> Wanted:
         grants=tuple(request.grants),
         read_only=request.read_only,
         admin=request.admin,
-        ttl_us=convert_sessions.duration_us(request.ttl, "ttl") if request.HasField("ttl") else TTL_DEFAULT_US,
+        ttl_us=convert.duration_us(request.ttl, "ttl") if request.HasField("ttl") else TTL_DEFAULT_US,
     )
 
 

@@ -11,18 +11,15 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from memsvc.cli import common, main
-from memsvc.demo import ServerProcess
-from memsvc_client import MemoryClient
 
 LIMIT_S = 120.0
-PATIENT_S = 30.0
 NOWHERE = "127.0.0.1:1"
 ZH_SKILL = """\ufeff# 部署
 name: deploy-service
@@ -54,23 +51,6 @@ class Done(NamedTuple):
 
 
 Run = Callable[..., Done]
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with ServerProcess(tmp_path_factory.mktemp("layers") / "data", "--log-level", "WARNING") as server:
-        yield server.address
-
-
-@pytest.fixture
-def user() -> str:
-    return f"u-{uuid.uuid4().hex}"
-
-
-@pytest.fixture
-def client(address: str, user: str) -> Iterator[MemoryClient]:
-    with MemoryClient(address, user_id=user, timeout_s=PATIENT_S, write_timeout_s=PATIENT_S) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -11,38 +11,19 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memsvc.demo import ServerProcess
 from memsvc_client import MemoryClient
 
 LIMIT_S = 120.0
-PATIENT_S = 30.0
 COMMAND = [sys.executable, "-m", "memsvc"]
 LASTING = {"role": "user", "content": "From now on always write the weekly report in English.", "id": "m1"}
 NOISE = {"role": "user", "content": "ok, thanks!"}
 Run = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with ServerProcess(tmp_path_factory.mktemp("learning") / "data", "--log-level", "WARNING") as server:
-        yield server.address
-
-
-@pytest.fixture
-def user() -> str:
-    return f"u-{uuid.uuid4().hex}"
-
-
-@pytest.fixture
-def client(address: str, user: str) -> Iterator[MemoryClient]:
-    with MemoryClient(address, user_id=user, timeout_s=PATIENT_S, write_timeout_s=PATIENT_S) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -31,3 +31,16 @@ def test_any_text_is_a_token_or_refused(text):
 def test_a_token_belongs_to_its_list():
     with pytest.raises(InvalidArgument, match="another call"):
         page_tokens.decode(page_tokens.encode("facts", 1, "k"), "skills", tuple[int, str])
+
+
+@given(st.lists(st.integers(0, 30), unique=True), st.integers(1, 5))
+def test_pages_newest_first_hold_each_item_once(numbers, size):
+    found, token, pages = [], "", 0
+    while True:
+        page, token = page_tokens.newest_first("numbers", numbers, lambda n: (n,), size, token, tuple[int])
+        found += page
+        pages += 1
+        if not token:
+            break
+    assert found == sorted(numbers, reverse=True)
+    assert pages == max(1, -(-len(numbers) // size))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import Iterator
 
 import pytest
 
@@ -18,24 +17,6 @@ from memsvc_client.context import CONTEXT_NAMES, Contexts, context_options
 
 PATIENT_S = 20.0
 OPTIONS = {"timeout_s": PATIENT_S, "write_timeout_s": PATIENT_S}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """HOST:PORT of a server whose budget a busy machine can keep."""
-    service = Service(
-        Settings(data_dir=tmp_path_factory.mktemp("server"), listen="127.0.0.1:0", latency_budget_ms=20_000)
-    )
-    try:
-        yield service.start()
-    finally:
-        service.close()
-
-
-@pytest.fixture
-def client(server: str) -> Iterator[MemoryClient]:
-    with MemoryClient(server, user_id=uuid.uuid4().hex, **OPTIONS) as opened:
-        yield opened
 
 
 def test_a_block_in_every_form(client):

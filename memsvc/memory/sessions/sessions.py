@@ -36,12 +36,13 @@ from memsvc.errors import (
     StoreCorrupt,
 )
 from memsvc.memory import drafts as rules
+from memsvc.memory import page_tokens
 from memsvc.memory.funnel import Message
 from memsvc.memory.one_line import shortened
 from memsvc.memory.owners import DEFAULT_TENANT, Owners, check, namespace_for
 from memsvc.memory.policies import Policies
 from memsvc.memory.sensitive import Action, apply
-from memsvc.memory.sessions import dialogue, paging
+from memsvc.memory.sessions import dialogue
 from memsvc.memory.sessions import session as journal
 from memsvc.memory.sessions.checks import check_change, check_turns
 from memsvc.memory.sessions.session import Answer, Session
@@ -464,7 +465,7 @@ class Sessions:
             and not entry.session.sealed
             and entry.session.expire_time_us > now_us
         ]
-        return paging.page(found, size, page_token)
+        return page_tokens.newest_first("sessions", found, _place, size, page_token, tuple[int, str])
 
 
 def _replayed(entry: _Entry, mutation: Mutation) -> Answer | None:
@@ -478,6 +479,10 @@ def _replayed(entry: _Entry, mutation: Mutation) -> Answer | None:
 def _bare(state: Any) -> Any:
     """The state without tool outputs: they have records of their own."""
     return msgspec.structs.replace(state, tool_outputs=())
+
+
+def _place(session: Session) -> tuple[int, str]:
+    return session.start_time_us, session.session_id
 
 
 def _whose(owners: Owners) -> tuple[str, str | None, str | None, str | None]:
