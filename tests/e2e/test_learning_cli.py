@@ -21,6 +21,9 @@ from memsvc_client import MemoryClient
 
 LIMIT_S = 120.0
 COMMAND = [sys.executable, "-m", "memsvc"]
+# Ctrl-C is heard also under a shell's background job, which ignores it. Not a preexec_fn: it forks a process that has
+# gRPC's threads, whose fork handlers abort the child now and then.
+HEARING = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
 LASTING = {"role": "user", "content": "From now on always write the weekly report in English.", "id": "m1"}
 NOISE = {"role": "user", "content": "ok, thanks!"}
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -108,12 +111,11 @@ def test_ctrl_c_keeps_what_was_acknowledged_and_says_how_far_it_came(client, env
     texts = [f"From now on always name build number {i} after the river number {i * 7}." for i in range(20_000)]
     file.write_text(jsonl(*({"role": "user", "content": text} for text in texts)))
     process = subprocess.Popen(
-        [*COMMAND, "ingest", str(file)],
+        [sys.executable, "-c", HEARING, *COMMAND, "ingest", str(file)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
     )
     tick = threading.Event()
     while process.poll() is None and next(client.list(page_size=1), None) is None:
