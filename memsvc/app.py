@@ -25,12 +25,14 @@ from memsvc.memory import care
 from memsvc.memory.access import AccessBook
 from memsvc.memory.arbiter import Arbiter, calibration_for
 from memsvc.memory.care import ReindexJob
+from memsvc.memory.chat import ChatEndpoint, ChatSettings
 from memsvc.memory.context import ContextBuilder, SessionView
 from memsvc.memory.events import Events
 from memsvc.memory.facts import Facts
 from memsvc.memory.feed import ChangeFeed
 from memsvc.memory.forgetting import Forgetting
-from memsvc.memory.ingest import Ingestor, MakeJudge
+from memsvc.memory.funnel.chat_judge import ChatJudge
+from memsvc.memory.ingest import Ingestor
 from memsvc.memory.lifecycle.lifecycle import ACTOR, Lifecycle, Schedule
 from memsvc.memory.lifecycle.policy import policy_of
 from memsvc.memory.lifecycle.retention import strengthened
@@ -40,6 +42,7 @@ from memsvc.memory.places import Places
 from memsvc.memory.policies import Policies
 from memsvc.memory.recall import Recaller
 from memsvc.memory.reindex import check_model
+from memsvc.memory.sessions.condensing import ChatSummary, Condenser
 from memsvc.memory.sessions.consolidation import Consolidator
 from memsvc.memory.sessions.sessions import Sessions, SessionSettings
 from memsvc.memory.settling import Settling
@@ -165,7 +168,8 @@ class Service:
             clock_us=now_us,
             answer_retention_us=round(settings.answer_retention_hours * _HOUR_US),
         )
-        self._build_learning(settings)
+        chat = _chat_endpoint(settings)
+        self._build_learning(settings, chat)
         self.access = AccessBook(
             self.engine,
             lambda access, memory, used_us: strengthened(access, memory, used_us, self._forgetting_policy),
@@ -178,7 +182,7 @@ class Service:
         self.skills = Skills(
             self.transactions, self.memories, self.segments, self.recaller, self.policies, minter=IdMinter(now_us)
         )
-        self._build_sessions(settings)
+        self._build_sessions(settings, chat)
         self._build_lifecycle(settings)
         self.reindex = ReindexJob(self.engine, open_model, self._switch_model)
         self.memory_servicer = MemoryServicer(
@@ -209,7 +213,7 @@ class Service:
             watch_streams_max=settings.watch_streams_max,
         )
 
-    def _build_learning(self, settings: Settings) -> None:
+    def _build_learning(self, settings: Settings, chat: ChatEndpoint | None) -> None:
         """Writing, and the funnel in front of it."""
         self.arbiter = Arbiter(self.engine, self.segments, calibration_for(self.embedder.model_id))
         self.memories = Memories(
@@ -227,10 +231,10 @@ class Service:
             self.memories,
             self.policies,
             content_max_bytes=settings.content_max_bytes,
-            make_judge=_chat_judge(settings),
+            make_judge=None if chat is None else lambda local: ChatJudge(local, chat),
         )
 
-    def _build_sessions(self, settings: Settings) -> None:
+    def _build_sessions(self, settings: Settings, chat: ChatEndpoint | None) -> None:
         """Open sessions, and what becomes of them at their end."""
         self.token_counts = TokenCounts(lambda: self.embedder)
         self.session_log = FileSessionLog(settings.data_dir / SESSIONS_DIR)
@@ -249,6 +253,9 @@ class Service:
             ),
             policies=self.policies,
             make_id=lambda: uuid.uuid4().hex,
+            condenser=None
+            if chat is None
+            else Condenser(ChatSummary(chat, settings.session_summary_tokens, self.token_counts.of)),
         )
         self.context = ContextBuilder(
             self.recaller,
@@ -414,20 +421,18 @@ def _name(module: Any) -> str:
     return str(service.full_name)
 
 
-def _chat_judge(settings: Settings) -> MakeJudge | None:
+def _chat_endpoint(settings: Settings) -> ChatEndpoint | None:
     """The configured endpoint, or None. Raises ConfigInvalid when its settings are not whole."""
     if not settings.chat_url:
         return None
-    from memsvc.memory.funnel.chat_judge import ChatJudge, ChatSettings, http_library
-
-    http_library()  # what is missing is said at the start, not at the first ingest
-    chat = ChatSettings(
-        base_url=settings.chat_url,
-        model=settings.chat_model,
-        api_key=settings.chat_api_key.get_secret_value(),
-        timeout_s=settings.chat_timeout_s,
+    return ChatEndpoint(
+        ChatSettings(
+            base_url=settings.chat_url,
+            model=settings.chat_model,
+            api_key=settings.chat_api_key.get_secret_value(),
+            timeout_s=settings.chat_timeout_s,
+        )
     )
-    return lambda local: ChatJudge(local, chat)
 
 
 def resident_size_bytes() -> int:

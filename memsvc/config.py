@@ -83,10 +83,12 @@ class Settings(BaseSettings):
     )
     fade_below: float = Field(0.45, ge=0, le=1, description="Retention below which a memory ranks lower.")
     archive_below: float = Field(0.1, ge=0, le=1, description="Retention below which a memory is archived.")
-    chat_url: str = Field("", description="Base URL of an OpenAI-compatible endpoint that judges unclear messages.")
+    chat_url: str = Field(
+        "", description="Base URL of an OpenAI-compatible endpoint that judges unclear messages and condenses sessions."
+    )
     chat_model: str = Field("", description="Model that the endpoint is asked for.")
     chat_api_key: SecretStr = Field(SecretStr(""), description="Key of the endpoint.")
-    chat_timeout_s: float = Field(8.0, gt=0, le=120, description="Time for one batch of messages, retries included.")
+    chat_timeout_s: float = Field(8.0, gt=0, le=120, description="Time for one question, retries included.")
     hf_endpoint: str = Field("", description="Hub that `memsvc model pull` asks; empty: huggingface.co.")
 
 
