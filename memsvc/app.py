@@ -119,7 +119,12 @@ def open_tokens(settings: Settings, engine: LmdbEngine, revoked: Callable[[], No
     minter = IdMinter(now_us)
     return Tokens(
         SigningKeys(settings.data_dir / KEYS_DIR, clock_us=now_us),
-        TokenRegister(engine, flush_s=settings.access_flush_s),
+        TokenRegister(
+            engine,
+            flush_s=settings.access_flush_s,
+            clock_us=now_us,
+            keep_expired_us=round(settings.token_keep_expired_days * 24 * _HOUR_US),
+        ),
         clock_us=now_us,
         make_id=lambda: minter.mint().replace("mem_", "tok_", 1),
         revoked=revoked,

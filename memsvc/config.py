@@ -35,6 +35,9 @@ class Settings(BaseSettings):
 
     data_dir: Path = Field(default_factory=_default_data_dir, description="Directory of the store.")
     listen: str = Field("127.0.0.1:50051", description="HOST:PORT to serve gRPC on; port 0 takes a free one.")
+    token_keep_expired_days: float = Field(
+        30.0, ge=0, le=3650, description="Days for which an expired token stays listed."
+    )
     require_token: bool = Field(False, description="Take calls with a token only, on loopback too.")
     tls_cert: Path | None = Field(None, description="PEM file of the server's certificate chain; turns TLS on.")
     tls_key: Path | None = Field(None, description="PEM file of its private key.")
