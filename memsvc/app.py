@@ -69,6 +69,7 @@ from memsvc.service.permanent_servicer import PermanentServicer
 from memsvc.service.server import GrpcServer, Served, check_listen
 from memsvc.service.session_servicer import SessionServicer
 from memsvc.service.skill_servicer import SkillServicer
+from memsvc.service.token_servicer import TokenServicer
 from memsvc.storage.lmdb_engine import LmdbEngine
 from memsvc.storage.session_log import FileSessionLog
 from memsvc.v1 import (
@@ -86,6 +87,8 @@ from memsvc.v1 import (
     session_service_pb2_grpc,
     skill_service_pb2,
     skill_service_pb2_grpc,
+    token_service_pb2,
+    token_service_pb2_grpc,
 )
 
 LOG = logging.getLogger("memsvc")
@@ -327,6 +330,11 @@ class Service:
                 SkillServicer(self.skills, Proposals(self.skills)),
                 skill_service_pb2_grpc.add_SkillServiceServicer_to_server,
                 _name(skill_service_pb2),
+            ),
+            Served(
+                TokenServicer(self.tokens, clock_us=now_us),
+                token_service_pb2_grpc.add_TokenServiceServicer_to_server,
+                _name(token_service_pb2),
             ),
         ]
 

@@ -110,6 +110,7 @@ def token_message(record: TokenRecord) -> apb.Token:
         expire_time=convert.timestamp(record.expire_time_us),
         key_id=record.kid,
         issuer=record.issuer,
+        delegations=[apb.Delegation(actor_agent_id=step.agent, parent_token_id=step.parent) for step in claims.act],
     )
     if record.revoke_time_us:
         message.revoke_time.CopyFrom(convert.timestamp(record.revoke_time_us))

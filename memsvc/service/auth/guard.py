@@ -20,7 +20,7 @@ from memsvc.memory.places import Places
 from memsvc.model import Scope
 from memsvc.service import convert
 from memsvc.service.auth.principal import LOCAL, Caller
-from memsvc.service.auth.rules import RULES, AdminRule, Rule
+from memsvc.service.auth.rules import RULES, AdminRule, OwnTokenRule, Rule
 from memsvc.service.auth.tokens import Checked, Tokens
 
 HEADER = "authorization"
@@ -52,7 +52,7 @@ class Guard:
             raise TokenMissing("this server takes calls with a token only; see `memsvc token create`")
         return None
 
-    def allow(self, row: Rule | AdminRule | None, caller: Caller, request: Any) -> None:
+    def allow(self, row: Rule | AdminRule | OwnTokenRule | None, caller: Caller, request: Any) -> None:
         """Raises PermissionDenied naming what is missing."""
         if caller.principal is None:
             return
@@ -60,6 +60,8 @@ class Guard:
             raise PermissionDenied("no rule allows this call with a token")
         if isinstance(row, AdminRule):
             caller.check_admin(row.tenant(request))
+            return
+        if isinstance(row, OwnTokenRule):
             return
         owners = convert.owners(request.owners)
         check(owners)
@@ -82,7 +84,7 @@ class Guard:
 class Gate:
     """A guard with one service's rows, by the name of the call."""
 
-    def __init__(self, guard: Guard, rows: dict[str, Rule | AdminRule]) -> None:
+    def __init__(self, guard: Guard, rows: dict[str, Rule | AdminRule | OwnTokenRule]) -> None:
         self.check_still = guard.check_still
         self._guard = guard
         self._rows = rows

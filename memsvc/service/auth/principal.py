@@ -83,9 +83,17 @@ def parse_grant(text: str) -> Grant:
     )
 
 
+class Delegation(msgspec.Struct, frozen=True):
+    """One step of handing a right on: the agent that was given a token, and the token that it was made from."""
+
+    agent: str
+    parent: str
+
+
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """The identity of a token. `agent_id` "" is none; ANY stands for every id. `admin` is AdminService: of the tenant,
-    and with tenant ANY of the whole server. `read_only` takes everything but reading away.
+    and with tenant ANY of the whole server. `read_only` takes everything but reading away. `act` says through whose
+    hands the right came, nearest first.
     """
 
     token_id: str
@@ -96,6 +104,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     grants: tuple[Grant, ...] = ()
     read_only: bool = False
     admin: bool = False
+    act: tuple[Delegation, ...] = ()
 
 
 class Caller:
@@ -105,7 +114,7 @@ class Caller:
 
     def __init__(self, principal: Principal | None) -> None:
         self.principal = principal
-        self.actor = LOCAL_ACTOR if principal is None else f"token:{principal.token_id}"
+        self.actor = LOCAL_ACTOR if principal is None else _actor(principal)
         self._allowed = frozenset[tuple[Right, Scope, Layer]]() if principal is None else _allowed(principal)
 
     def check_owners(self, owners: Owners) -> None:
@@ -180,6 +189,11 @@ class Caller:
                 owner="tenant",
                 owner_id=tenant,
             )
+
+
+def _actor(principal: Principal) -> str:
+    """`token:` and the id; behind a `<` each, the tokens that it was made from."""
+    return "<".join(f"token:{one}" for one in (principal.token_id, *(step.parent for step in principal.act)))
 
 
 def _allowed(principal: Principal) -> frozenset[tuple[Right, Scope, Layer]]:

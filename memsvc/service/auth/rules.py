@@ -56,6 +56,10 @@ class AdminRule(NamedTuple):
     tenant: Callable[[Any], str]
 
 
+class OwnTokenRule(NamedTuple):
+    """A row of a call about the token that it is made with: every principal may make it."""
+
+
 # -- where -------------------------------------------------------------------------------------------------------
 
 
@@ -209,7 +213,7 @@ def _of_session(*needs: tuple[Right, Reach]) -> Rule:
     return Rule(tuple(Need(*need) for need in needs), Places.owners_of_session)
 
 
-RULES: dict[str, Rule | AdminRule] = {
+RULES: dict[str, Rule | AdminRule | OwnTokenRule] = {
     "MemoryService/Write": _needs((WRITE, drafts(lambda r: [r.memory]))),
     "MemoryService/BatchWrite": _needs((WRITE, drafts(lambda r: r.memories))),
     "MemoryService/Recall": _needs((READ, named_and_filtered)),
@@ -268,4 +272,5 @@ RULES: dict[str, Rule | AdminRule] = {
     "AdminService/ListTokens": AdminRule(_of_request),
     "AdminService/RevokeToken": AdminRule(_of_request),
     "AdminService/RotateKeys": AdminRule(_server),
+    "TokenService/Exchange": OwnTokenRule(),
 }

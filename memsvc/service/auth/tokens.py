@@ -23,7 +23,7 @@ from memsvc.memory.drafts import check_length
 from memsvc.memory.owners import DEFAULT_TENANT, ID_MAX_CHARS
 from memsvc.memory.token_register import TokenRecord, TokenRegister
 from memsvc.service.auth.keys import SigningKeys
-from memsvc.service.auth.principal import ANY, Caller, Principal, parse_grants
+from memsvc.service.auth.principal import ANY, Caller, Delegation, Principal, parse_grants
 
 ALGORITHM = "EdDSA"
 ISSUER = "memsvc"
@@ -63,16 +63,20 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     grants: tuple[str, ...] = ()
     read_only: bool = False
     admin: bool = False
+    act: tuple[Delegation, ...] = ()
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """A token whose signature and form hold: who it is, and when it is good, in UTC microseconds."""
+    """A token whose signature and form hold: who it is, when it is good, in UTC microseconds, and the ids of the tokens
+    that it was made from, which must be good as well.
+    """
 
     caller: Caller
     token_id: str
     kid: str
     not_before_us: int
     expire_time_us: int
+    parents: tuple[str, ...] = ()
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +91,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     read_only: bool = False
     admin: bool = False
     ttl_us: int = TTL_DEFAULT_US
+    act: tuple[Delegation, ...] = ()
 
 
 class Tokens:
@@ -126,11 +131,14 @@ class Tokens:
         """Whether a checked token is still good; returns the time. Raises Unauthenticated, TokenExpired and
         TokenRevoked.
         """
-        record = self.register.get(checked.token_id)
-        if record is None or self._keys.verifier(checked.kid) is None:
+        if self._keys.verifier(checked.kid) is None:
             raise _invalid()
-        if record.revoke_time_us:
-            raise TokenRevoked("the token was revoked; ask for a new one", token_id=checked.token_id)
+        for token_id in (checked.token_id, *checked.parents):
+            record = self.register.get(token_id)
+            if record is None:
+                raise _invalid()
+            if record.revoke_time_us:
+                raise TokenRevoked("the token was revoked; ask for a new one", token_id=token_id)
         now_us = self._clock_us()
         if now_us >= checked.expire_time_us:
             raise TokenExpired("the token has expired; ask for a new one", token_id=checked.token_id)
@@ -158,10 +166,12 @@ class Tokens:
                 grants=parse_grants(claims.grants),
                 read_only=claims.read_only,
                 admin=claims.admin,
+                act=claims.act,
             )
         except (jwt.PyJWTError, msgspec.MsgspecError, ValueError, RecursionError, InvalidArgument) as error:
             raise _invalid() from error
-        return Checked(Caller(principal), claims.jti, header.kid, claims.nbf * _MICROS, claims.exp * _MICROS)
+        parents = tuple(step.parent for step in claims.act)
+        return Checked(Caller(principal), claims.jti, header.kid, claims.nbf * _MICROS, claims.exp * _MICROS, parents)
 
     # -- issuing -------------------------------------------------------------------------------------------------
 
@@ -185,6 +195,7 @@ class Tokens:
             grants=grants,
             read_only=wanted.read_only,
             admin=wanted.admin,
+            act=wanted.act,
         )
         token = jwt.encode(msgspec.to_builtins(claims), key, ALGORITHM, {"kid": kid})
         if len(token) > TOKEN_MAX_CHARS:
