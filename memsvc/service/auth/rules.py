@@ -34,6 +34,7 @@ PERMANENT = (Layer.PERMANENT,)
 
 # Scopes and layers that a request touches. Raises InvalidArgument for what the call itself would refuse.
 Reach = Callable[[Any, Owners, Places], Iterable[Place]]
+Whose = Callable[[Places, Namespace], Owners | None]
 
 
 class Need(NamedTuple):
@@ -47,7 +48,7 @@ class Rule(NamedTuple):
     """A row: all of the needs. `whose` says whom the session belongs to that the call is about."""
 
     needs: tuple[Need, ...]
-    whose: Callable[[Places, Namespace], Owners | None] | None = None
+    whose: Whose | None = None
 
 
 class AdminRule(NamedTuple):
