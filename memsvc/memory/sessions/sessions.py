@@ -39,7 +39,7 @@ from memsvc.memory import drafts as rules
 from memsvc.memory import page_tokens
 from memsvc.memory.funnel import Message
 from memsvc.memory.one_line import shortened
-from memsvc.memory.owners import DEFAULT_TENANT, Owners, check, namespace_for
+from memsvc.memory.owners import DEFAULT_TENANT, Owners, check, is_anothers, namespace_for
 from memsvc.memory.policies import Policies
 from memsvc.memory.sensitive import Action, apply
 from memsvc.memory.sessions import dialogue
@@ -417,11 +417,8 @@ class Sessions:
 
     def _check_open(self, entry: _Entry, owners: Owners) -> None:
         """A session is its owners': an id that was given to another project's or agent's is not found."""
-        theirs = entry.session.owners
-        for name in ("project_id", "agent_id"):
-            given, kept = getattr(owners, name), getattr(theirs, name)
-            if given is not None and kept is not None and given != kept:
-                raise _unknown(owners)
+        if is_anothers(entry.session.owners, owners):
+            raise _unknown(owners)
         if entry.session.sealed:
             raise NotActive(f"session {owners.session_id} has ended", session_id=owners.session_id or "")
 

@@ -15,12 +15,12 @@ from typing import Any
 import grpc
 
 from memsvc.errors import PermissionDenied, TokenMissing, Unauthenticated
-from memsvc.memory.owners import check, namespace_for
+from memsvc.memory.owners import Owners, check, namespace_for
 from memsvc.memory.places import Places
 from memsvc.model import Scope
 from memsvc.service import convert
 from memsvc.service.auth.principal import LOCAL, Caller
-from memsvc.service.auth.rules import RULES, AdminRule, OwnTokenRule, Rule
+from memsvc.service.auth.rules import RULES, AdminRule, OwnTokenRule, Rule, Whose
 from memsvc.service.auth.tokens import Checked, Tokens
 
 HEADER = "authorization"
@@ -53,8 +53,12 @@ class Guard:
         return None
 
     def allow(self, row: Rule | AdminRule | OwnTokenRule | None, caller: Caller, request: Any) -> None:
-        """Raises PermissionDenied naming what is missing."""
+        """Raises PermissionDenied naming what is missing, and NotFound for another agent's or project's session. The
+        local caller needs no right, but a session stays its agent's for it too.
+        """
         if caller.principal is None:
+            if isinstance(row, Rule) and row.whose is not None:
+                self._check_session(row.whose, caller, _checked_owners(request))
             return
         if row is None:
             raise PermissionDenied("no rule allows this call with a token")
@@ -63,17 +67,19 @@ class Guard:
             return
         if isinstance(row, OwnTokenRule):
             return
-        owners = convert.owners(request.owners)
-        check(owners)
+        owners = _checked_owners(request)
         caller.check_owners(owners)
-        if row.whose is not None and owners.session_id is not None:
-            theirs = row.whose(self._places, namespace_for(owners, Scope.SESSION))
-            caller.check_session_is_own(owners, theirs)
+        if row.whose is not None:
+            self._check_session(row.whose, caller, owners)
         for right, reach in row.needs:
             for scope, layer in reach(request, owners, self._places):
                 if scope == Scope.SESSION:
                     caller.check_session(owners)
                 caller.check_right(right, scope, layer)
+
+    def _check_session(self, whose: Whose, caller: Caller, owners: Owners) -> None:
+        if owners.session_id is not None:
+            caller.check_session_is_own(owners, whose(self._places, namespace_for(owners, Scope.SESSION)))
 
     def check_still(self, checked: Checked | None) -> None:
         """For streams: raises Unauthenticated and its kin when the token is not good any more."""
@@ -90,19 +96,24 @@ class Gate:
         self._rows = rows
 
     def enter(self, call: str, request: Any, context: grpc.ServicerContext) -> Checked | None:
-        """The call's token, after the row of the call was applied. Raises Unauthenticated, PermissionDenied, and
-        InvalidArgument for what the call itself would refuse.
+        """The call's token, after the row of the call was applied. Raises Unauthenticated, PermissionDenied, NotFound
+        for another's session, and InvalidArgument for what the call itself would refuse.
         """
         checked = self._guard.checked(context)
         convert.refuse_unknown(request)
-        if checked is not None:
-            self._guard.allow(self._rows.get(call), checked.caller, request)
+        self._guard.allow(self._rows.get(call), caller_of(checked), request)
         return checked
 
 
 def caller_of(checked: Checked | None) -> Caller:
     """Who calls."""
     return LOCAL if checked is None else checked.caller
+
+
+def _checked_owners(request: Any) -> Owners:
+    owners: Owners = convert.owners(request.owners)
+    check(owners)
+    return owners
 
 
 def _bearer(context: grpc.ServicerContext) -> str | None:

@@ -17,7 +17,7 @@ from enum import StrEnum
 import msgspec
 
 from memsvc.errors import InvalidArgument, LimitExceeded, NotFound, PermissionDenied
-from memsvc.memory.owners import DEFAULT_TENANT, Owners
+from memsvc.memory.owners import DEFAULT_TENANT, Owners, is_anothers
 from memsvc.model import Layer, Scope
 
 LOCAL_ACTOR = "local"
@@ -145,25 +145,21 @@ class Caller:
 
     def check_session_is_own(self, owners: Owners, theirs: Owners | None) -> None:
         """Raises PermissionDenied when an agent's principal leaves its id out of a call about a session, and NotFound
-        for a session that belongs to another agent or project than the call names; `theirs` None: to nobody yet.
+        for a session that belongs to another agent or project than the call names; `theirs` None: to nobody yet. Only
+        the local caller reaches a session without naming its agent and project.
         """
         principal = self.principal
-        if principal is None:
-            return
-        if owners.agent_id is None and principal.agent_id not in ("", ANY):
+        if principal is not None and owners.agent_id is None and principal.agent_id not in ("", ANY):
             raise PermissionDenied(
                 "a call about a session with an agent's token names owners.agent_id", owner="agent_id"
             )
-        for kept, given in (
-            ()
-            if theirs is None
-            else (
-                (theirs.agent_id, owners.agent_id),
-                (theirs.project_id, owners.project_id),
-            )
-        ):
-            if kept not in (None, given):
-                raise NotFound(f"no open session {owners.session_id}", session_id=owners.session_id or "")
+        if theirs is None:
+            return
+        is_unnamed = (theirs.agent_id is not None and owners.agent_id is None) or (
+            theirs.project_id is not None and owners.project_id is None
+        )
+        if is_anothers(theirs, owners) or (is_unnamed and principal is not None):
+            raise NotFound(f"no open session {owners.session_id}", session_id=owners.session_id or "")
 
     def check_right(self, right: Right, scope: Scope, layer: Layer) -> None:
         """Raises PermissionDenied naming right, scope and layer."""

@@ -34,6 +34,7 @@ PERMANENT = (Layer.PERMANENT,)
 
 # Scopes and layers that a request touches. Raises InvalidArgument for what the call itself would refuse.
 Reach = Callable[[Any, Owners, Places], Iterable[Place]]
+Whose = Callable[[Places, Namespace], Owners | None]
 
 
 class Need(NamedTuple):
@@ -47,7 +48,7 @@ class Rule(NamedTuple):
     """A row: all of the needs. `whose` says whom the session belongs to that the call is about."""
 
     needs: tuple[Need, ...]
-    whose: Callable[[Places, Namespace], Owners | None] | None = None
+    whose: Whose | None = None
 
 
 class AdminRule(NamedTuple):
@@ -232,7 +233,7 @@ RULES: dict[str, Rule | AdminRule | OwnTokenRule] = {
     "SessionService/GetState": _of_session((READ, session)),
     "SessionService/UpdateState": _of_session((READ, session), (WRITE, session)),
     "SessionService/RecordToolOutput": _of_session((WRITE, session)),
-    "SessionService/Assemble": _of_session((READ, session), (READ, context)),
+    "SessionService/Assemble": _of_session((READ, context)),
     "SessionService/End": _of_session((WRITE, session), (WRITE, kept_of_session)),
     "SessionService/GetConsolidation": Rule((Need(READ, session),), Places.owners_of_ended),
     "SessionService/List": _of_session((READ, session)),
