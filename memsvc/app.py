@@ -56,6 +56,8 @@ from memsvc.retrieval.warm import warm_kernels
 from memsvc.service.admin_servicer import AdminServicer, Counters
 from memsvc.service.auth.guard import Guard
 from memsvc.service.auth.keys import SigningKeys
+from memsvc.service.auth.rates import Rates
+from memsvc.service.auth.rules import Kind
 from memsvc.service.auth.tls import CertificateFiles
 from memsvc.service.auth.tokens import Tokens
 from memsvc.service.context_servicer import ContextServicer
@@ -198,6 +200,10 @@ class Service:
         self.guard = Guard(
             self.tokens,
             Places(self.transactions, self.permanent, self.sessions, self.consolidator),
+            Rates(
+                {Kind.READ: settings.token_reads_per_minute, Kind.WRITE: settings.token_writes_per_minute},
+                timer_us=lambda: time.monotonic_ns() // 1000,
+            ),
             token_required=settings.require_token or not is_loopback,
         )
         self.server = GrpcServer(

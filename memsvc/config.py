@@ -36,6 +36,12 @@ class Settings(BaseSettings):
     data_dir: Path = Field(default_factory=_default_data_dir, description="Directory of the store.")
     listen: str = Field("127.0.0.1:50051", description="HOST:PORT to serve gRPC on; port 0 takes a free one.")
     require_token: bool = Field(False, description="Take calls with a token only, on loopback too.")
+    token_reads_per_minute: int = Field(
+        0, ge=0, le=10**9, description="Reading calls a minute of a token that names none; 0: unlimited."
+    )
+    token_writes_per_minute: int = Field(
+        0, ge=0, le=10**9, description="Other calls a minute of a token that names none; 0: unlimited."
+    )
     tls_cert: Path | None = Field(None, description="PEM file of the server's certificate chain; turns TLS on.")
     tls_key: Path | None = Field(None, description="PEM file of its private key.")
     tls_client_ca: Path | None = Field(

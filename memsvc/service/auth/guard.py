@@ -20,7 +20,8 @@ from memsvc.memory.places import Places
 from memsvc.model import Scope
 from memsvc.service import convert
 from memsvc.service.auth.principal import LOCAL, Caller
-from memsvc.service.auth.rules import RULES, AdminRule, Rule
+from memsvc.service.auth.rates import Rates
+from memsvc.service.auth.rules import RULES, AdminRule, Rule, kind_of
 from memsvc.service.auth.tokens import Checked, Tokens
 
 HEADER = "authorization"
@@ -32,9 +33,10 @@ class Guard:
     listen on loopback only.
     """
 
-    def __init__(self, tokens: Tokens, places: Places, *, token_required: bool) -> None:
+    def __init__(self, tokens: Tokens, places: Places, rates: Rates, *, token_required: bool) -> None:
         self._tokens = tokens
         self._places = places
+        self._rates = rates
         self._token_required = token_required
 
     def gate(self, service: str) -> Gate:
@@ -51,6 +53,11 @@ class Guard:
         if self._token_required:
             raise TokenMissing("this server takes calls with a token only; see `memsvc token create`")
         return None
+
+    def count(self, row: Rule | AdminRule | None, checked: Checked) -> None:
+        """Counts a call of a token, whether it is allowed or not. Raises RateLimited."""
+        kind = kind_of(row)
+        self._rates.take(checked.token_id, kind, checked.per_minute[kind])
 
     def allow(self, row: Rule | AdminRule | None, caller: Caller, request: Any) -> None:
         """Raises PermissionDenied naming what is missing."""
@@ -88,10 +95,12 @@ class Gate:
         self._rows = rows
 
     def enter(self, call: str, request: Any, context: grpc.ServicerContext) -> Checked | None:
-        """The call's token, after the row of the call was applied. Raises Unauthenticated, PermissionDenied, and
-        InvalidArgument for what the call itself would refuse.
+        """The call's token, after the row of the call was applied. Raises Unauthenticated, RateLimited,
+        PermissionDenied, and InvalidArgument for what the call itself would refuse.
         """
         checked = self._guard.checked(context)
+        if checked is not None:
+            self._guard.count(self._rows.get(call), checked)
         convert.refuse_unknown(request)
         if checked is not None:
             self._guard.allow(self._rows.get(call), checked.caller, request)

@@ -24,6 +24,8 @@ from memsvc.memory.owners import DEFAULT_TENANT, ID_MAX_CHARS
 from memsvc.memory.token_register import TokenRecord, TokenRegister
 from memsvc.service.auth.keys import SigningKeys
 from memsvc.service.auth.principal import ANY, Caller, Principal, parse_grants
+from memsvc.service.auth.rates import PER_MINUTE_MAX
+from memsvc.service.auth.rules import Kind
 
 ALGORITHM = "EdDSA"
 ISSUER = "memsvc"
@@ -48,7 +50,7 @@ class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a token says; times are UTC seconds."""
+    """What a token says; times are UTC seconds; calls a minute are 0 for the server's defaults."""
 
     iss: str
     aud: str
@@ -63,16 +65,21 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     grants: tuple[str, ...] = ()
     read_only: bool = False
     admin: bool = False
+    reads_per_minute: int = 0
+    writes_per_minute: int = 0
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """A token whose signature and form hold: who it is, and when it is good, in UTC microseconds."""
+    """A token whose signature and form hold: who it is, when it is good, in UTC microseconds, and how many calls a
+    minute it may make, 0 for the server's defaults.
+    """
 
     caller: Caller
     token_id: str
     kid: str
     not_before_us: int
     expire_time_us: int
+    per_minute: dict[Kind, int]
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +93,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     grants: tuple[str, ...] = ()
     read_only: bool = False
     admin: bool = False
+    reads_per_minute: int = 0
+    writes_per_minute: int = 0
     ttl_us: int = TTL_DEFAULT_US
 
 
@@ -161,7 +170,10 @@ class Tokens:
             )
         except (jwt.PyJWTError, msgspec.MsgspecError, ValueError, RecursionError, InvalidArgument) as error:
             raise _invalid() from error
-        return Checked(Caller(principal), claims.jti, header.kid, claims.nbf * _MICROS, claims.exp * _MICROS)
+        per_minute = {Kind.READ: claims.reads_per_minute, Kind.WRITE: claims.writes_per_minute}
+        return Checked(
+            Caller(principal), claims.jti, header.kid, claims.nbf * _MICROS, claims.exp * _MICROS, per_minute
+        )
 
     # -- issuing -------------------------------------------------------------------------------------------------
 
@@ -185,6 +197,8 @@ class Tokens:
             grants=grants,
             read_only=wanted.read_only,
             admin=wanted.admin,
+            reads_per_minute=wanted.reads_per_minute,
+            writes_per_minute=wanted.writes_per_minute,
         )
         token = jwt.encode(msgspec.to_builtins(claims), key, ALGORITHM, {"kid": kid})
         if len(token) > TOKEN_MAX_CHARS:
@@ -249,6 +263,9 @@ def _check_wanted(wanted: Wanted) -> None:
         raise InvalidArgument("tenant * is for tokens with admin only", field="tenant")
     if not TTL_MIN_US <= wanted.ttl_us <= TTL_MAX_US:
         raise InvalidArgument(f"ttl must be from 1 minute to {TTL_MAX_US // _DAY_US} days", field="ttl")
+    for field in ("reads_per_minute", "writes_per_minute"):
+        if not 0 <= getattr(wanted, field) <= PER_MINUTE_MAX:
+            raise InvalidArgument(f"{field} must be from 0 (the server's default) to {PER_MINUTE_MAX}", field=field)
     for field in ("user_ids", "project_ids"):
         ids = getattr(wanted, field)
         if len(ids) > OWNERS_MAX:
