@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import random
 import resource
 import time
 import uuid
@@ -54,6 +55,7 @@ from memsvc.retrieval.embedder import Embedder
 from memsvc.retrieval.segments import SegmentStore
 from memsvc.retrieval.warm import warm_kernels
 from memsvc.service.admin_servicer import AdminServicer, Counters
+from memsvc.service.admission import Admission
 from memsvc.service.auth.guard import Guard
 from memsvc.service.auth.keys import SigningKeys
 from memsvc.service.auth.rates import Rates
@@ -204,6 +206,7 @@ class Service:
                 {Kind.READ: settings.token_reads_per_minute, Kind.WRITE: settings.token_writes_per_minute},
                 timer_us=lambda: time.monotonic_ns() // 1000,
             ),
+            Admission(random.random),
             token_required=settings.require_token or not is_loopback,
         )
         self.server = GrpcServer(
@@ -212,6 +215,7 @@ class Service:
             self.guard,
             tls=tls,
             worker_threads=settings.worker_threads,
+            admission_queue_max=settings.admission_queue_max,
             watch_streams_max=settings.watch_streams_max,
         )
 

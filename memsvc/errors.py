@@ -121,6 +121,12 @@ class RateLimited(ResourceExhausted):
     reason = "RATE_LIMITED"
 
 
+class Overloaded(ResourceExhausted):
+    """Too many calls wait for the server; nothing of this one was done."""
+
+    reason = "OVERLOADED"
+
+
 class Unauthenticated(MemsvcError):
     """The call's token can't be trusted; the message never says what about it was wrong."""
 

@@ -19,6 +19,7 @@ from memsvc.memory.owners import check, namespace_for
 from memsvc.memory.places import Places
 from memsvc.model import Scope
 from memsvc.service import convert
+from memsvc.service.admission import HEAVY, Admission
 from memsvc.service.auth.principal import LOCAL, Caller
 from memsvc.service.auth.rates import Rates
 from memsvc.service.auth.rules import RULES, AdminRule, Rule, kind_of
@@ -33,17 +34,20 @@ class Guard:
     listen on loopback only.
     """
 
-    def __init__(self, tokens: Tokens, places: Places, rates: Rates, *, token_required: bool) -> None:
+    def __init__(
+        self, tokens: Tokens, places: Places, rates: Rates, admission: Admission, *, token_required: bool
+    ) -> None:
         self._tokens = tokens
         self._places = places
         self._rates = rates
+        self.admission = admission
         self._token_required = token_required
 
     def gate(self, service: str) -> Gate:
         """What the calls of a service ask; `service` is its full name."""
         name = service.rpartition(".")[2] + "/"
         rows = {call.removeprefix(name): row for call, row in RULES.items() if call.startswith(name)}
-        return Gate(self, rows)
+        return Gate(self, rows, frozenset(call.removeprefix(name) for call in HEAVY if call.startswith(name)))
 
     def checked(self, context: grpc.ServicerContext) -> Checked | None:
         """The call's token; None for the local caller. Raises Unauthenticated and its kin."""
@@ -89,15 +93,18 @@ class Guard:
 class Gate:
     """A guard with one service's rows, by the name of the call."""
 
-    def __init__(self, guard: Guard, rows: dict[str, Rule | AdminRule]) -> None:
+    def __init__(self, guard: Guard, rows: dict[str, Rule | AdminRule], heavy: frozenset[str]) -> None:
         self.check_still = guard.check_still
         self._guard = guard
         self._rows = rows
+        self._heavy = heavy
 
     def enter(self, call: str, request: Any, context: grpc.ServicerContext) -> Checked | None:
-        """The call's token, after the row of the call was applied. Raises Unauthenticated, RateLimited,
-        PermissionDenied, and InvalidArgument for what the call itself would refuse.
+        """The call's token, after the row of the call was applied. Raises Overloaded, Unauthenticated,
+        RateLimited, PermissionDenied, and InvalidArgument for what the call itself would refuse.
         """
+        if call in self._heavy:
+            self._guard.admission.check()
         checked = self._guard.checked(context)
         if checked is not None:
             self._guard.count(self._rows.get(call), checked)
