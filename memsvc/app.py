@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import random
 import resource
 import time
 import uuid
@@ -57,8 +58,11 @@ from memsvc.retrieval.embedder import Embedder
 from memsvc.retrieval.segments import SegmentStore
 from memsvc.retrieval.warm import warm_kernels
 from memsvc.service.admin_servicer import AdminServicer, Counters
+from memsvc.service.admission import Admission
 from memsvc.service.auth.guard import Guard
 from memsvc.service.auth.keys import SigningKeys
+from memsvc.service.auth.rates import Rates
+from memsvc.service.auth.rules import Kind
 from memsvc.service.auth.tls import CertificateFiles
 from memsvc.service.auth.tokens import Tokens
 from memsvc.service.context_servicer import ContextServicer
@@ -210,6 +214,11 @@ class Service:
         self.guard = Guard(
             self.tokens,
             Places(self.transactions, self.permanent, self.sessions, self.consolidator),
+            Rates(
+                {Kind.READ: settings.token_reads_per_minute, Kind.WRITE: settings.token_writes_per_minute},
+                timer_us=lambda: time.monotonic_ns() // 1000,
+            ),
+            Admission(random.random),
             token_required=settings.require_token or not is_loopback,
         )
         self.server = GrpcServer(
@@ -218,6 +227,7 @@ class Service:
             self.guard,
             tls=tls,
             worker_threads=settings.worker_threads,
+            admission_queue_max=settings.admission_queue_max,
             watch_streams_max=settings.watch_streams_max,
         )
 

@@ -39,6 +39,12 @@ class Settings(BaseSettings):
         30.0, ge=0, le=3650, description="Days for which an expired token stays listed."
     )
     require_token: bool = Field(False, description="Take calls with a token only, on loopback too.")
+    token_reads_per_minute: int = Field(
+        0, ge=0, le=10**9, description="Reading calls a minute of a token that names none; 0: unlimited."
+    )
+    token_writes_per_minute: int = Field(
+        0, ge=0, le=10**9, description="Other calls a minute of a token that names none; 0: unlimited."
+    )
     tls_cert: Path | None = Field(None, description="PEM file of the server's certificate chain; turns TLS on.")
     tls_key: Path | None = Field(None, description="PEM file of its private key.")
     tls_client_ca: Path | None = Field(
@@ -47,6 +53,12 @@ class Settings(BaseSettings):
     model: str = Field("", description="Model directory (model.onnx, tokenizer.json); empty: the default model.")
     latency_budget_ms: float = Field(50.0, gt=0, le=60_000, description="Budget of a recall that names none.")
     worker_threads: int = Field(16, ge=1, le=1024, description="Calls served at once.")
+    admission_queue_max: int = Field(
+        64,
+        ge=0,
+        le=1_000_000,
+        description="Calls that may wait before heavy ones are refused; 0: any number.",
+    )
     watch_streams_max: int = Field(128, ge=1, le=4096, description="Watch streams served at once.")
     answer_retention_hours: float = Field(24.0, gt=0, description="How long a request_id is remembered.")
     preload_rows: int = Field(2000, ge=0, description="Namespaces with more changes are loaded before `ready`.")

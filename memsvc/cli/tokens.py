@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from memsvc.service.auth.tokens import Tokens
 
 PAGE_SIZE = 1000
+INT32_MAX = 2**31 - 1
 
 token_app = typer.Typer(help="Issue, list and revoke tokens.", no_args_is_help=True)
 app.add_typer(token_app, name="token")
@@ -79,6 +80,12 @@ def create(
     ] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Nothing but reading.")] = False,
     admin: Annotated[bool, typer.Option("--admin", help="AdminService of the tenant.")] = False,
+    reads_per_minute: Annotated[
+        int, typer.Option(min=0, max=INT32_MAX, help="Reading calls a minute; 0: the server's default.")
+    ] = 0,
+    writes_per_minute: Annotated[
+        int, typer.Option(min=0, max=INT32_MAX, help="Other calls a minute; 0: the server's default.")
+    ] = 0,
     ttl: Annotated[str, typer.Option(help="How long it is good: 12h, 30d, 26w.")] = "90d",
     data_dir: DataDir = None,
     server: Server = "",
@@ -95,6 +102,8 @@ def create(
         grants=grant or [],
         read_only=read_only,
         admin=admin,
+        reads_per_minute=reads_per_minute,
+        writes_per_minute=writes_per_minute,
     )
     request.ttl.FromTimedelta(duration(ttl, "--ttl"))
     if data_dir is None:
@@ -120,6 +129,8 @@ def exchange(
         list[str] | None, typer.Option(help="scope[:layer]=right,right; the token's own grants if none is given.")
     ] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Nothing but reading.")] = False,
+    reads_per_minute: Annotated[int, typer.Option(min=0, help="Reading calls a minute; 0: as the token.")] = 0,
+    writes_per_minute: Annotated[int, typer.Option(min=0, help="Other calls a minute; 0: as the token.")] = 0,
     ttl: Annotated[str, typer.Option(help="How long it is good: 10m, 12h.", show_default="1h or what is left")] = "",
     server: Server = "",
     token_file: TokenFile = None,
@@ -133,6 +144,8 @@ def exchange(
         project_ids=project or [],
         grants=grant or [],
         read_only=read_only,
+        reads_per_minute=reads_per_minute,
+        writes_per_minute=writes_per_minute,
     )
     if ttl:
         request.ttl.FromTimedelta(duration(ttl, "--ttl"))
@@ -164,6 +177,7 @@ def list_tokens(
         Column("acts for", text=True),
         Column("state", aside=True),
         Column("use", aside=True),
+        Column("limits", aside=True),
         ID,
     )
     rows = [
@@ -172,6 +186,7 @@ def list_tokens(
             _acts_for(token),
             _state(token, now),
             f"last used {_time(token.last_use_time)}" if token.HasField("last_use_time") else "not used yet",
+            _limits(token),
             token.token_id,
         )
         for token in found
@@ -287,6 +302,12 @@ def _acts_for(token: apb.Token) -> str:
     return ", ".join(f"{what} {one}" for what, one in named if one)
 
 
+def _limits(token: apb.Token) -> str:
+    named = [("reads", token.reads_per_minute), ("writes", token.writes_per_minute)]
+    limits = ", ".join(f"{count} {what}" for what, count in named if count)
+    return f"{limits} a minute" if limits else ""
+
+
 def _plain(token: apb.Token) -> dict[str, Any]:
     from google.protobuf.json_format import MessageToDict
 
@@ -305,6 +326,8 @@ def _print(token: apb.Token, output: Output) -> None:
     for name, value in plain.items():
         if name == "delegations":
             value = [f"{step['actor_agent_id'] or '(no name)'} from {step['parent_token_id']}" for step in value]
+        if name.endswith("_per_minute") and not value:
+            value = "the server's default"
         if value not in ("", []):
             table.add_row(name, escaped(", ".join(value) if isinstance(value, list) else str(value)))
     out.print(table)

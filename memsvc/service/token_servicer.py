@@ -17,7 +17,8 @@ from memsvc.errors import TokenMissing
 from memsvc.service import convert
 from memsvc.service.auth.exchange import narrowed
 from memsvc.service.auth.principal import CALLER
-from memsvc.service.auth.tokens import Tokens
+from memsvc.service.auth.rules import Kind
+from memsvc.service.auth.tokens import Tokens, identity
 from memsvc.service.calls import answers
 from memsvc.service.token_calls import token_message
 from memsvc.v1 import token_service_pb2 as tpb
@@ -42,6 +43,7 @@ class TokenServicer(rpc.TokenServiceServicer):
         parent = self._tokens.get(caller.principal.token_id)
         wanted = narrowed(
             caller,
+            identity(parent).per_minute(),
             parent.expire_time_us - self._clock_us(),
             name=request.name,
             actor_agent_id=request.actor_agent_id,
@@ -49,6 +51,7 @@ class TokenServicer(rpc.TokenServiceServicer):
             project_ids=request.project_ids,
             grants=request.grants,
             read_only=request.read_only,
+            per_minute={Kind.READ: request.reads_per_minute, Kind.WRITE: request.writes_per_minute},
             ttl_us=convert.duration_us(request.ttl, "ttl") if request.HasField("ttl") else None,
         )
         secret, record = self._tokens.issue(wanted, caller.actor)

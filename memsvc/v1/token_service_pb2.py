@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from memsvc.v1 import admin_service_pb2 as memsvc_dot_v1_dot_admin__service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dmemsvc/v1/token_service.proto\x12\tmemsvc.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dmemsvc/v1/admin_service.proto\"\xb5\x01\n\x1bTokenServiceExchangeRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x63tor_agent_id\x18\x02 \x01(\t\x12\x10\n\x08user_ids\x18\x03 \x03(\t\x12\x13\n\x0bproject_ids\x18\x04 \x03(\t\x12\x0e\n\x06grants\x18\x05 \x03(\t\x12\x11\n\tread_only\x18\x06 \x01(\x08\x12&\n\x03ttl\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\"O\n\x1cTokenServiceExchangeResponse\x12\x0e\n\x06secret\x18\x01 \x01(\t\x12\x1f\n\x05token\x18\x02 \x01(\x0b\x32\x10.memsvc.v1.Token2k\n\x0cTokenService\x12[\n\x08\x45xchange\x12&.memsvc.v1.TokenServiceExchangeRequest\x1a\'.memsvc.v1.TokenServiceExchangeResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dmemsvc/v1/token_service.proto\x12\tmemsvc.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dmemsvc/v1/admin_service.proto\"\xea\x01\n\x1bTokenServiceExchangeRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x63tor_agent_id\x18\x02 \x01(\t\x12\x10\n\x08user_ids\x18\x03 \x03(\t\x12\x13\n\x0bproject_ids\x18\x04 \x03(\t\x12\x0e\n\x06grants\x18\x05 \x03(\t\x12\x11\n\tread_only\x18\x06 \x01(\x08\x12&\n\x03ttl\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x18\n\x10reads_per_minute\x18\x08 \x01(\x05\x12\x19\n\x11writes_per_minute\x18\t \x01(\x05\"O\n\x1cTokenServiceExchangeResponse\x12\x0e\n\x06secret\x18\x01 \x01(\t\x12\x1f\n\x05token\x18\x02 \x01(\x0b\x32\x10.memsvc.v1.Token2k\n\x0cTokenService\x12[\n\x08\x45xchange\x12&.memsvc.v1.TokenServiceExchangeRequest\x1a\'.memsvc.v1.TokenServiceExchangeResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,9 +34,9 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'memsvc.v1.token_service_pb2
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_TOKENSERVICEEXCHANGEREQUEST']._serialized_start=108
-  _globals['_TOKENSERVICEEXCHANGEREQUEST']._serialized_end=289
-  _globals['_TOKENSERVICEEXCHANGERESPONSE']._serialized_start=291
-  _globals['_TOKENSERVICEEXCHANGERESPONSE']._serialized_end=370
-  _globals['_TOKENSERVICE']._serialized_start=372
-  _globals['_TOKENSERVICE']._serialized_end=479
+  _globals['_TOKENSERVICEEXCHANGEREQUEST']._serialized_end=342
+  _globals['_TOKENSERVICEEXCHANGERESPONSE']._serialized_start=344
+  _globals['_TOKENSERVICEEXCHANGERESPONSE']._serialized_end=423
+  _globals['_TOKENSERVICE']._serialized_start=425
+  _globals['_TOKENSERVICE']._serialized_end=532
 # @@protoc_insertion_point(module_scope)

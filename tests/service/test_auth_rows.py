@@ -154,7 +154,7 @@ def review(world):
 
 
 def run(world):
-    """The event of a run stands beside its skill; of a GLOBAL one in the narrowest scope of the caller's own, if any."""
+    """A run's event stands beside its skill; of a GLOBAL one in the narrowest scope of the caller's own, if any."""
     for request, needed in over("read:procedural", name="tea", outcome=1)(world):
         narrow = (AGENT, USER, PROJECT, SESSION)
         given = [*(scope for scope in narrow if request["owners"].HasField(IDS[scope])), GLOBAL]

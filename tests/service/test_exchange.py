@@ -14,6 +14,7 @@ from memsvc.errors import PermissionDenied
 from memsvc.model import Layer, Scope
 from memsvc.service.auth.exchange import DEPTH_MAX, narrowed
 from memsvc.service.auth.principal import Right
+from memsvc.service.auth.rules import Kind
 from memsvc.service.auth.tokens import Wanted
 from memsvc.v1 import admin_service_pb2 as apb
 from memsvc.v1 import memory_pb2 as pb
@@ -105,11 +106,20 @@ def test_it_has_what_was_asked_for_and_no_more(stub, issue, exchange, user):
         ({"grants": ["project=read"]}, {"right": "read", "scope": "PROJECT", "layer": "WORKING"}),
         ({"grants": ["global=read"]}, {"right": "read", "scope": "GLOBAL", "layer": "WORKING"}),
         ({"ttl_s": 3600}, {"right": "ttl"}),
+        ({"reads_per_minute": 31}, {"right": "reads_per_minute"}),
+        ({"writes_per_minute": 21}, {"right": "writes_per_minute"}),
     ],
 )
 def test_wider_is_refused_by_name(issue, exchange, asked, missing):
     grants = ("user=read", "user:semantic=write", "global=none")
-    parent = issue(user_ids=("v",), project_ids=("p",), grants=grants, ttl_us=600_000_000)
+    parent = issue(
+        user_ids=("v",),
+        project_ids=("p",),
+        grants=grants,
+        ttl_us=600_000_000,
+        reads_per_minute=30,
+        writes_per_minute=20,
+    )
     reason, metadata = refused(lambda: exchange(parent, **asked))
     assert (reason, metadata) == ("GRANT_MISSING", missing)
 
@@ -139,6 +149,22 @@ def test_admin_is_never_handed_on(issue, exchange):
 
 def test_the_local_caller_has_nothing_to_exchange(exchange):
     assert refused(lambda: exchange(""), UNAUTHENTICATED)[0] == "TOKEN_MISSING"
+
+
+def test_calls_count_against_every_token_of_the_chain(stub, issue, exchange, user):
+    parent = issue(user_ids=(user,), reads_per_minute=5)
+    child = exchange(parent, reads_per_minute=3)
+    assert child.token.reads_per_minute == 3
+    assert exchange(child.secret).token.reads_per_minute == 3
+    for _ in range(3):
+        read(stub, child.secret, user)
+    exhausted = grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert refused(lambda: read(stub, child.secret, user), exhausted)[0] == "RATE_LIMITED"
+    other = exchange(parent).secret
+    for _ in range(2):
+        read(stub, other, user)
+    for secret in (other, parent):
+        assert refused(lambda secret=secret: read(stub, secret, user), exhausted)[0] == "RATE_LIMITED"
 
 
 def test_the_chain_is_in_token_and_actor_and_has_an_end(service, stub, issue, exchange, user):
@@ -197,13 +223,14 @@ def test_a_child_is_never_wider_whatever_is_asked_for(service, issue):
         within = all((right, scope, one) in parent._allowed for one in (Layer if layer is None else (layer,)))
         asked = functools.partial(
             narrowed,
-            *(parent, 10**9),
+            *(parent, dict.fromkeys(Kind, 0), 10**9),
             name="",
             actor_agent_id="",
             user_ids=(),
             project_ids=(),
             grants=[f"{where}={right}"],
             read_only=False,
+            per_minute=dict.fromkeys(Kind, 0),
             ttl_us=None,
         )
         if not within:

@@ -17,6 +17,7 @@ from memsvc.memory.drafts import check_length
 from memsvc.memory.owners import ID_MAX_CHARS
 from memsvc.model import Layer, Scope
 from memsvc.service.auth.principal import ANY, Caller, Delegation, Grant, Principal, owner_denied, parse_grant
+from memsvc.service.auth.rules import Kind
 from memsvc.service.auth.tokens import TTL_MIN_US, Wanted
 
 DEPTH_MAX = 4
@@ -25,6 +26,7 @@ TTL_DEFAULT_US = 3_600_000_000
 
 def narrowed(
     parent: Caller,
+    parents_per_minute: dict[Kind, int],
     left_us: int,
     *,
     name: str,
@@ -33,9 +35,11 @@ def narrowed(
     project_ids: Iterable[str],
     grants: Iterable[str],
     read_only: bool,
+    per_minute: dict[Kind, int],
     ttl_us: int | None,
 ) -> Wanted:
-    """The token to issue. `parent` is a principal whose token is good for `left_us`.
+    """The token to issue. `parent` is a principal whose token may make that many calls a minute (0: the server's
+    default) and is good for `left_us`.
 
     Raises PermissionDenied naming what the parent lacks, LimitExceeded for a chain of more than DEPTH_MAX, and
     InvalidArgument.
@@ -55,6 +59,8 @@ def narrowed(
         project_ids=_fewer(principal.project_ids, project_ids, "project_id"),
         grants=_grants(parent, principal, tuple(grants)),
         read_only=read_only or principal.read_only,
+        reads_per_minute=_rate(Kind.READ, per_minute, parents_per_minute),
+        writes_per_minute=_rate(Kind.WRITE, per_minute, parents_per_minute),
         ttl_us=_ttl_us(ttl_us, left_us),
         act=(Delegation(actor_agent_id, principal.token_id), *principal.act),
     )
@@ -78,6 +84,12 @@ def _grants(parent: Caller, principal: Principal, texts: tuple[str, ...]) -> tup
     if not any(grant.scope == Scope.GLOBAL for grant in grants):
         grants = (*grants, Grant(Scope.GLOBAL, None, frozenset()))  # else a token may read it without being told so
     return tuple(str(grant) for grant in grants)
+
+
+def _rate(kind: Kind, asked: dict[Kind, int], held: dict[Kind, int]) -> int:
+    if held[kind] and asked[kind] > held[kind]:
+        raise PermissionDenied(f"the token may make {held[kind]} {kind} calls a minute", right=f"{kind}s_per_minute")
+    return asked[kind] or held[kind]
 
 
 def _ttl_us(asked_us: int | None, left_us: int) -> int:

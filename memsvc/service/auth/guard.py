@@ -19,8 +19,10 @@ from memsvc.memory.owners import Owners, check, namespace_for
 from memsvc.memory.places import Places
 from memsvc.model import Scope
 from memsvc.service import convert
+from memsvc.service.admission import HEAVY, Admission
 from memsvc.service.auth.principal import LOCAL, Caller
-from memsvc.service.auth.rules import RULES, AdminRule, OwnTokenRule, Rule, Whose
+from memsvc.service.auth.rates import Rates
+from memsvc.service.auth.rules import RULES, AdminRule, OwnTokenRule, Rule, Whose, kind_of
 from memsvc.service.auth.tokens import Checked, Tokens
 
 HEADER = "authorization"
@@ -32,16 +34,20 @@ class Guard:
     listen on loopback only.
     """
 
-    def __init__(self, tokens: Tokens, places: Places, *, token_required: bool) -> None:
+    def __init__(
+        self, tokens: Tokens, places: Places, rates: Rates, admission: Admission, *, token_required: bool
+    ) -> None:
         self._tokens = tokens
         self._places = places
+        self._rates = rates
+        self.admission = admission
         self._token_required = token_required
 
     def gate(self, service: str) -> Gate:
         """What the calls of a service ask; `service` is its full name."""
         name = service.rpartition(".")[2] + "/"
         rows = {call.removeprefix(name): row for call, row in RULES.items() if call.startswith(name)}
-        return Gate(self, rows)
+        return Gate(self, rows, frozenset(call.removeprefix(name) for call in HEAVY if call.startswith(name)))
 
     def checked(self, context: grpc.ServicerContext) -> Checked | None:
         """The call's token; None for the local caller. Raises Unauthenticated and its kin."""
@@ -51,6 +57,14 @@ class Guard:
         if self._token_required:
             raise TokenMissing("this server takes calls with a token only; see `memsvc token create`")
         return None
+
+    def count(self, row: Rule | AdminRule | OwnTokenRule | None, checked: Checked) -> None:
+        """Counts a call of a token, whether it is allowed or not, against the tokens that it was made from as well.
+        Raises RateLimited.
+        """
+        kind = kind_of(row)
+        for token_id, per_minute in checked.limits:
+            self._rates.take(token_id, kind, per_minute[kind])
 
     def allow(self, row: Rule | AdminRule | OwnTokenRule | None, caller: Caller, request: Any) -> None:
         """Raises PermissionDenied naming what is missing, and NotFound for another agent's or project's session. The
@@ -90,16 +104,21 @@ class Guard:
 class Gate:
     """A guard with one service's rows, by the name of the call."""
 
-    def __init__(self, guard: Guard, rows: dict[str, Rule | AdminRule | OwnTokenRule]) -> None:
+    def __init__(self, guard: Guard, rows: dict[str, Rule | AdminRule | OwnTokenRule], heavy: frozenset[str]) -> None:
         self.check_still = guard.check_still
         self._guard = guard
         self._rows = rows
+        self._heavy = heavy
 
     def enter(self, call: str, request: Any, context: grpc.ServicerContext) -> Checked | None:
-        """The call's token, after the row of the call was applied. Raises Unauthenticated, PermissionDenied, NotFound
-        for another's session, and InvalidArgument for what the call itself would refuse.
+        """The call's token, after the row of the call was applied. Raises Overloaded, Unauthenticated, RateLimited,
+        PermissionDenied, NotFound for another's session, and InvalidArgument for what the call itself would refuse.
         """
+        if call in self._heavy:
+            self._guard.admission.check()
         checked = self._guard.checked(context)
+        if checked is not None:
+            self._guard.count(self._rows.get(call), checked)
         convert.refuse_unknown(request)
         self._guard.allow(self._rows.get(call), caller_of(checked), request)
         return checked

@@ -16,6 +16,7 @@ calls (seventy places to forget one).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from memsvc.memory.drafts import kind_and_layer
@@ -59,6 +60,19 @@ class AdminRule(NamedTuple):
 
 class OwnTokenRule(NamedTuple):
     """A row of a call about the token that it is made with: every principal may make it."""
+
+
+class Kind(StrEnum):
+    """What a call counts as where calls are counted."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+def kind_of(row: Rule | AdminRule | OwnTokenRule | None) -> Kind:
+    """READ for a call that needs no other right; so a call of AdminService is a WRITE."""
+    reads = isinstance(row, Rule) and all(need.right == Right.READ for need in row.needs)
+    return Kind.READ if reads else Kind.WRITE
 
 
 # -- where -------------------------------------------------------------------------------------------------------

@@ -281,3 +281,9 @@ def test_the_cache_is_bounded(tokens, monkeypatch):
     tokens._cache.update({bytes([i % 256, i // 256]): None for i in range(CACHE_ENTRIES)})
     tokens.check(token)
     assert len(tokens._cache) == 1
+
+
+def test_a_token_from_before_limits_has_the_servers_defaults(tokens):
+    token, _ = tokens.issue(WANTED, "local")
+    older = resigned(tokens, token, reads_per_minute=None, writes_per_minute=None)
+    assert tokens.check(older).per_minute == {"read": 0, "write": 0}
