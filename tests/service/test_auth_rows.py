@@ -61,7 +61,8 @@ def over(text, filtered=False, **fields):
             yield {"owners": owners(EVERY), "scopes": scopes, **fields}, needs(text, scopes)
         for given in SOME:
             yield {"owners": owners(given), **fields}, needs(text, (*given, GLOBAL))
-        for layers in (STORED[:1], STORED[1:]) if filtered else ():
+        yield {"owners": owners(()), "scopes": [GLOBAL], **fields}, needs(text, [GLOBAL])
+        for layers in (STORED[:1], STORED[1:], (Layer.WORKING, Layer.PERMANENT)) if filtered else ():
             named = ",".join(layer.name.lower() for layer in layers)
             asked = {"owners": owners(EVERY), "scopes": [USER], "filter": {"layers": layers}, **fields}
             yield asked, needs(f"{text}:{named}", [USER])
@@ -153,9 +154,10 @@ def review(world):
 
 
 def run(world):
-    """The event of a run stands beside its skill; of a GLOBAL one with the caller's own, the narrowest first."""
+    """The event of a run stands beside its skill; of a GLOBAL one in the narrowest scope of the caller's."""
     for request, needed in over("read:procedural", name="tea", outcome=1)(world):
-        given = [scope for scope in (AGENT, USER, PROJECT, SESSION) if request["owners"].HasField(IDS[scope])]
+        narrow = (AGENT, USER, PROJECT, SESSION)
+        given = [*(scope for scope in narrow if request["owners"].HasField(IDS[scope])), GLOBAL]
         beside = {given[0] if scope == GLOBAL else scope for _, scope, _ in needed}
         yield request, needed | needs("write:episodic", beside)
 
@@ -201,7 +203,7 @@ def end(scopes):
     """What is kept goes into one scope; what is dropped goes nowhere."""
     yield {"discard": True}, set()
     yield {}, needs("write", [USER])
-    for scope in (*scopes[:-1], GLOBAL):
+    for scope in (*scopes, GLOBAL):
         yield {"scope": scope}, needs("write", [scope])
 
 

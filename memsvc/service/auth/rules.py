@@ -229,7 +229,7 @@ RULES: dict[str, Rule | AdminRule] = {
     "SessionService/GetState": _of_session((READ, session)),
     "SessionService/UpdateState": _of_session((READ, session), (WRITE, session)),
     "SessionService/RecordToolOutput": _of_session((WRITE, session)),
-    "SessionService/Assemble": _of_session((READ, session), (READ, context)),
+    "SessionService/Assemble": _of_session((READ, context)),
     "SessionService/End": _of_session((WRITE, session), (WRITE, kept_of_session)),
     "SessionService/GetConsolidation": Rule((Need(READ, session),), Places.owners_of_ended),
     "SessionService/List": _of_session((READ, session)),
