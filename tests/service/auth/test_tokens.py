@@ -286,4 +286,5 @@ def test_the_cache_is_bounded(tokens, monkeypatch):
 def test_a_token_from_before_limits_has_the_servers_defaults(tokens):
     token, _ = tokens.issue(WANTED, "local")
     older = resigned(tokens, token, reads_per_minute=None, writes_per_minute=None)
-    assert tokens.check(older).per_minute == {"read": 0, "write": 0}
+    checked = tokens.check(older)
+    assert checked.limits == ((checked.token_id, {"read": 0, "write": 0}),)
