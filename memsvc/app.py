@@ -271,7 +271,7 @@ class Service:
 
     def _propose_permanent(self, memory: Memory, reason: str) -> None:
         kind = PermanentKind.SAFETY if memory.type == MemoryType.RULE else PermanentKind.PROFILE
-        self.permanent.propose_from_memory(memory, kind, reason, Mutation("", b"", ACTOR), by_job=True)
+        self.permanent.propose_from_memory(memory, kind, reason, Mutation("", b"", ACTOR, ACTOR), by_job=True)
 
     def _session_view(self, namespace: Namespace) -> SessionView | None:
         """What a context block takes of an open session."""
