@@ -10,6 +10,7 @@ Rejected: a dependency-injection framework (twenty constructor calls say more).
 
 from __future__ import annotations
 
+import functools
 import gc
 import logging
 import resource
@@ -21,9 +22,10 @@ from typing import Any
 
 from memsvc.config import Settings, default_model_cache_dir
 from memsvc.errors import ConfigInvalid
-from memsvc.memory import care
+from memsvc.memory import audit, care
 from memsvc.memory.access import AccessBook
 from memsvc.memory.arbiter import Arbiter, calibration_for
+from memsvc.memory.audit_reader import AuditReader
 from memsvc.memory.care import ReindexJob
 from memsvc.memory.context import ContextBuilder, SessionView
 from memsvc.memory.events import Events
@@ -48,12 +50,14 @@ from memsvc.memory.skills.skills import Skills
 from memsvc.memory.token_counts import TokenCounts
 from memsvc.memory.token_register import TokenRegister
 from memsvc.memory.transactions import Mutation, Transactions
+from memsvc.memory.why import why
 from memsvc.model import IdMinter, Memory, MemoryType, Namespace
 from memsvc.retrieval.default_model import ensure_default_model
 from memsvc.retrieval.embedder import Embedder
 from memsvc.retrieval.segments import SegmentStore
 from memsvc.retrieval.warm import warm_kernels
 from memsvc.service.admin_servicer import AdminServicer, Counters
+from memsvc.service.audit_servicer import AuditServicer
 from memsvc.service.auth.guard import Guard
 from memsvc.service.auth.keys import SigningKeys
 from memsvc.service.auth.tls import CertificateFiles
@@ -71,6 +75,8 @@ from memsvc.storage.session_log import FileSessionLog
 from memsvc.v1 import (
     admin_service_pb2,
     admin_service_pb2_grpc,
+    audit_service_pb2,
+    audit_service_pb2_grpc,
     context_service_pb2,
     context_service_pb2_grpc,
     event_service_pb2,
@@ -146,6 +152,7 @@ class Service:
         try:
             self.embedder = open_model(settings.model, progress)
             check_model(self.engine, self.embedder, settings.model)
+            audit.begin(self.engine, now_us())
         except BaseException:
             self.engine.close()
             raise
@@ -294,6 +301,16 @@ class Service:
         """The services beside MemoryService."""
         return [
             Served(self._admin(), admin_service_pb2_grpc.add_AdminServiceServicer_to_server, _name(admin_service_pb2)),
+            Served(
+                AuditServicer(
+                    AuditReader(self.engine),
+                    functools.partial(why, self.engine),
+                    self.lifecycle.remembered,
+                    clock_us=now_us,
+                ),
+                audit_service_pb2_grpc.add_AuditServiceServicer_to_server,
+                _name(audit_service_pb2),
+            ),
             Served(self._events(), event_service_pb2_grpc.add_EventServiceServicer_to_server, _name(event_service_pb2)),
             Served(
                 self._sessions(),

@@ -1,8 +1,7 @@
 """The audit: who changed what, in the change's own transaction.
 
 Purpose: makes the entries of changes. `changed` is called by `transactions.put`, which every version of a memory goes
-through; the permanent store and the register of tokens call theirs. `AuditBook` (`audit_book.py`) writes what changes
-nothing: reads, denied and admin calls.
+through; the permanent store and the register of tokens call theirs. `audit_reader.py` reads and checks them.
 
 What belongs to a tenant and to no owner goes into the chain of the tenant's GLOBAL namespace. The audit holds no
 content, no query and no reason in words. Working memory of open sessions is not in it: it ends with its session.
@@ -10,7 +9,7 @@ content, no query and no reason in words. Working memory of open sessions is not
 Threading: pure functions over the transaction that is passed in.
 
 Rejected: reading the entries from the change log later (an audit that is behind when the process is killed); the change
-log as the audit (it holds reasons and evidence in words, and nothing that was only read).
+log as the audit (it holds reasons and evidence in words).
 """
 
 from __future__ import annotations
@@ -18,9 +17,38 @@ from __future__ import annotations
 import hashlib
 
 from memsvc.model import AuditEntry, AuditKind, ChangeKind, Memory, Namespace, Scope, content_hash
-from memsvc.storage.engine import WriteTxn
+from memsvc.storage.engine import Engine, WriteTxn
 
 DETAIL_HASH_CHARS = 32
+ACTOR = "audit"  # of entries about the audit itself
+BEGINS = "BEGINS"  # outcome of the entry that says which changes are older than the audit
+META_BEGUN = "audit_begun"
+
+
+def begin(engine: Engine, now_us: int) -> int:
+    """Once in a store's life: a namespace whose changes are older than the audit gets an entry that says up to which
+    sequence. Every later change has an entry of its own. Returns how many namespaces that were.
+    """
+    with engine.read() as txn:
+        if txn.meta(META_BEGUN) is not None:
+            return 0
+
+    def begin_all(txn: WriteTxn) -> int:
+        older = [head for head in txn.heads() if head.sequence]
+        for head in older:
+            entry = AuditEntry(
+                kind=AuditKind.ADMIN,
+                time_us=now_us,
+                actor=ACTOR,
+                call=ACTOR,
+                outcome=BEGINS,
+                sequence=head.sequence,
+            )
+            txn.append_audit(head.namespace, entry)
+        txn.put_meta(META_BEGUN, str(now_us).encode())
+        return len(older)
+
+    return engine.write(begin_all)
 
 
 def tenant_chain(tenant: str) -> Namespace:

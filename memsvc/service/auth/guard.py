@@ -64,6 +64,8 @@ class Guard:
         owners = convert.owners(request.owners)
         check(owners)
         caller.check_owners(owners)
+        if row.everyone is not None and row.everyone(request):
+            caller.check_everyone()
         if row.whose is not None and owners.session_id is not None:
             theirs = row.whose(self._places, namespace_for(owners, Scope.SESSION))
             caller.check_session_is_own(owners, theirs)
