@@ -1,4 +1,4 @@
-"""How commands reach a server: the token and the CA of their calls, and calls of AdminService.
+"""How commands reach a server: the token and the CA of their calls, and calls of services that the client has not.
 
 Purpose: a token comes from the environment or a file, never from the command line, where every user of the machine
 could read it.
@@ -11,6 +11,7 @@ Rejected: a `--token` option (argv is public).
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,7 +55,19 @@ def root_certificates() -> bytes | None:
 
 
 def ask_admin(server: str, method: str, request: Any, timeout_s: float | None, token_file: Path | None = None) -> Any:
-    """One call of AdminService. Raises a MemsvcClientError, and ConfigInvalid for a token that would travel in the
+    """One call of AdminService. Raises what `ask` does."""
+    return ask(arpc.AdminServiceStub, server, method, request, timeout_s, token_file)
+
+
+def ask(
+    stub: Callable[[grpc.Channel], Any],
+    server: str,
+    method: str,
+    request: Any,
+    timeout_s: float | None,
+    token_file: Path | None = None,
+) -> Any:
+    """One call of a service. Raises a MemsvcClientError, and ConfigInvalid for a token that would travel in the
     clear.
     """
     target = server or ClientSettings().server
@@ -66,7 +79,7 @@ def ask_admin(server: str, method: str, request: Any, timeout_s: float | None, t
     with _channel(target, roots) as channel:
         metadata = (("authorization", f"Bearer {secret}"),) if secret else ()
         try:
-            return getattr(arpc.AdminServiceStub(channel), method)(request, timeout=timeout_s, metadata=metadata)
+            return getattr(stub(channel), method)(request, timeout=timeout_s, metadata=metadata)
         except grpc.RpcError as error:
             raise from_rpc_error(error) from error
 

@@ -70,7 +70,7 @@ class AuditServicer(rpc.AuditServiceServicer):
         self, request: apb.AuditServiceVerifyRequest, context: grpc.ServicerContext
     ) -> apb.AuditServiceVerifyResponse:
         """Checks chains."""
-        expect = _head(request.expect) if request.HasField("expect") else None
+        expect = head_value(request.expect) if request.HasField("expect") else None
         names = self._all_of(request) if request.all else named(request)
         reports = self._reader.verify(names, expect=expect, still_wanted=still_wanted(context))
         return apb.AuditServiceVerifyResponse(chains=[chain_message(report) for report in reports])
@@ -102,7 +102,8 @@ class AuditServicer(rpc.AuditServiceServicer):
         return self._reader.of_tenant(owners.tenant or DEFAULT_TENANT)
 
 
-def _head(message: apb.AuditHead) -> AuditHead:
+def head_value(message: apb.AuditHead) -> AuditHead:
+    """A head that a request names. Raises InvalidArgument."""
     try:
         return AuditHead(message.number, bytes.fromhex(message.hash))
     except ValueError as error:
