@@ -261,6 +261,7 @@ def test_rights(auditor, remember, issue, owners):
     named = issue(user_ids=(user,), grants=("user=audit",))
     every_scope = tuple(f"{scope.name.lower()}=audit" for scope in Scope)
     of_one_user = issue(user_ids=(user,), grants=every_scope)
+    of_no_project = issue(user_ids=("*",), agent_id="*", grants=every_scope)
     everyone = issue(user_ids=("*",), project_ids=("*",), agent_id="*", grants=every_scope)
     query = apb.AuditServiceQueryRequest(owners=owners, scopes=USER_SCOPE)
     check = apb.AuditServiceVerifyRequest(owners=owners, scopes=USER_SCOPE)
@@ -274,7 +275,7 @@ def test_rights(auditor, remember, issue, owners):
         assert auditor.Verify(check, metadata=token).chains
         assert denied(lambda token=token: auditor.Why(why, metadata=token)), "to audit is not to read"
     assert auditor.Why(why, metadata=ordinary).memory.memory_id == made.memory_id
-    for token in (ordinary, named, of_one_user):
+    for token in (ordinary, named, of_one_user, of_no_project):
         assert denied(lambda token=token: auditor.Verify(tenant, metadata=token))
     assert auditor.Verify(tenant, metadata=everyone).chains
     other = apb.AuditServiceQueryRequest(owners=pb.Owners(user_id="somebody"), scopes=USER_SCOPE)
