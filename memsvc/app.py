@@ -10,6 +10,7 @@ Rejected: a dependency-injection framework (twenty constructor calls say more).
 
 from __future__ import annotations
 
+import functools
 import gc
 import logging
 import random
@@ -22,9 +23,10 @@ from typing import Any
 
 from memsvc.config import Settings, default_model_cache_dir
 from memsvc.errors import ConfigInvalid
-from memsvc.memory import care
+from memsvc.memory import audit, care
 from memsvc.memory.access import AccessBook
 from memsvc.memory.arbiter import Arbiter, calibration_for
+from memsvc.memory.audit_reader import AuditReader
 from memsvc.memory.care import ReindexJob
 from memsvc.memory.chat import ChatEndpoint, ChatSettings
 from memsvc.memory.context import ContextBuilder, SessionView
@@ -52,6 +54,7 @@ from memsvc.memory.skills.skills import Skills
 from memsvc.memory.token_counts import TokenCounts
 from memsvc.memory.token_register import TokenRegister
 from memsvc.memory.transactions import Mutation, Transactions
+from memsvc.memory.why import why
 from memsvc.model import IdMinter, Memory, MemoryType, Namespace
 from memsvc.retrieval.default_model import ensure_default_model
 from memsvc.retrieval.embedder import Embedder
@@ -59,6 +62,7 @@ from memsvc.retrieval.segments import SegmentStore
 from memsvc.retrieval.warm import warm_kernels
 from memsvc.service.admin_servicer import AdminServicer, Counters
 from memsvc.service.admission import Admission
+from memsvc.service.audit_servicer import AuditServicer
 from memsvc.service.auth.guard import Guard
 from memsvc.service.auth.keys import SigningKeys
 from memsvc.service.auth.rates import Rates
@@ -79,6 +83,8 @@ from memsvc.storage.session_log import FileSessionLog
 from memsvc.v1 import (
     admin_service_pb2,
     admin_service_pb2_grpc,
+    audit_service_pb2,
+    audit_service_pb2_grpc,
     context_service_pb2,
     context_service_pb2_grpc,
     event_service_pb2,
@@ -161,6 +167,7 @@ class Service:
         try:
             self.embedder = open_model(settings.model, progress)
             check_model(self.engine, self.embedder, settings.model)
+            audit.begin(self.engine, now_us())
         except BaseException:
             self.engine.close()
             raise
@@ -296,7 +303,7 @@ class Service:
 
     def _propose_permanent(self, memory: Memory, reason: str) -> None:
         kind = PermanentKind.SAFETY if memory.type == MemoryType.RULE else PermanentKind.PROFILE
-        self.permanent.propose_from_memory(memory, kind, reason, Mutation("", b"", ACTOR), by_job=True)
+        self.permanent.propose_from_memory(memory, kind, reason, Mutation("", b"", ACTOR, ACTOR), by_job=True)
 
     def _session_view(self, namespace: Namespace) -> SessionView | None:
         """What a context block takes of an open session."""
@@ -319,6 +326,16 @@ class Service:
         """The services beside MemoryService."""
         return [
             Served(self._admin(), admin_service_pb2_grpc.add_AdminServiceServicer_to_server, _name(admin_service_pb2)),
+            Served(
+                AuditServicer(
+                    AuditReader(self.engine),
+                    functools.partial(why, self.engine),
+                    self.lifecycle.remembered,
+                    clock_us=now_us,
+                ),
+                audit_service_pb2_grpc.add_AuditServiceServicer_to_server,
+                _name(audit_service_pb2),
+            ),
             Served(self._events(), event_service_pb2_grpc.add_EventServiceServicer_to_server, _name(event_service_pb2)),
             Served(
                 self._sessions(),

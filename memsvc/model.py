@@ -220,6 +220,43 @@ class Change(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
         return self.version - 1
 
 
+class AuditKind(IntEnum):
+    """What an entry of the audit tells of."""
+
+    READ = 1
+    CHANGE = 2
+    ADMIN = 3
+    DENIED = 4
+
+
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of a namespace's audit: who did what, when; never content.
+
+    `actor` and `call` as the contract names them (`token:ID`, `MemoryService/Recall`; a job's name for a job).
+    `outcome`: "" for done, else a reason code. `memory_ids`: the first AUDIT_IDS_MAX of `count` memories; without ids,
+    `count` counts calls. `sequence` is the change's number in the change log, 0 for what is not in it; `change` what
+    it did. `detail`: a missing grant, a token's id, versions with hashes. `reason_hash`: `content_hash` of the reason,
+    or empty. The store sets `number` (gap-free, from 1) and `hash` (32 bytes, see `storage.audit_chain`).
+    """
+
+    kind: AuditKind
+    time_us: int
+    actor: str
+    call: str
+    outcome: str = ""
+    memory_ids: tuple[str, ...] = ()
+    count: int = 0
+    sequence: int = 0
+    change: ChangeKind | None = None
+    detail: str = ""
+    reason_hash: bytes = b""
+    number: int = 0
+    hash: bytes = b""
+
+
+AUDIT_IDS_MAX = 100  # ids in one entry
+
+
 class TimeSpan(msgspec.Struct, frozen=True):
     """A span of UTC microseconds, both bounds inclusive."""
 

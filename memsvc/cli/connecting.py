@@ -1,4 +1,4 @@
-"""How commands reach a server: the token and the CA of their calls, and calls of AdminService.
+"""How commands reach a server: the token and the CA of their calls, and calls of services that the client has not.
 
 Purpose: a token comes from the environment or a file, never from the command line, where every user of the machine
 could read it.

@@ -96,7 +96,7 @@ class Forgetting:
                 if _forgettable(memory, condition)
             ]
         chunks = [pending[i : i + FORGET_CHUNK] for i in range(0, len(pending), FORGET_CHUNK)]
-        silent = Mutation("", b"", mutation.actor)
+        silent = Mutation("", b"", mutation.actor, mutation.call)
         try:
             for chunk in chunks:
                 if not still_wanted():

@@ -22,12 +22,13 @@ from typing import Any
 import msgspec
 
 from memsvc.errors import InvalidArgument, LimitExceeded, NotActive, NotFound, ResourceExhausted, StoreCorrupt
+from memsvc.memory import audit
 from memsvc.memory.drafts import REASON_MAX_CHARS, check_content, check_length, check_memory_id
 from memsvc.memory.owners import Owners
 from memsvc.memory.policies import Policies
 from memsvc.memory.sensitive import apply
 from memsvc.memory.transactions import Committed, Mutation, Transactions, find
-from memsvc.model import RECALLABLE, IdMinter, Memory, Namespace, Status, effective_status
+from memsvc.model import RECALLABLE, ChangeKind, IdMinter, Memory, Namespace, Status, effective_status
 from memsvc.storage.engine import ReadTxn, RecordTable, WriteTxn
 
 ACTIVE_MAX = 200  # per namespace: all of them go into every context
@@ -369,7 +370,25 @@ class Permanent:
         )
         kept = [version for version in versions if version.version] + [stored]
         txn.put_record(RecordTable.PERMANENT, last.namespace, stored.memory_id, msgspec.msgpack.encode(kept))
+        audit.maintained(
+            txn,
+            stored.namespace,
+            stored.memory_id,
+            (last.version, last.content),
+            (stored.version, stored.content),
+            _change_kind(stored),
+            time_us=stored.update_time_us,
+            actor=mutation.actor,
+            call=mutation.call,
+            reason=reason,
+        )
         return Committed(stored, [])
+
+
+def _change_kind(stored: PermanentMemory) -> ChangeKind:
+    if stored.version == 1:
+        return ChangeKind.CREATED
+    return ChangeKind.FORGOTTEN if stored.status == Status.FORGOTTEN else ChangeKind.UPDATED
 
 
 def _entries(txn: ReadTxn, namespace: Namespace) -> Iterable[list[PermanentMemory]]:

@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from memsvc.errors import NotFound, StoreCorrupt
-from memsvc.memory import page_tokens
+from memsvc.memory import audit, page_tokens
 from memsvc.memory.periodic import Periodic
 from memsvc.model import Namespace, Scope
 from memsvc.storage.engine import Engine, RecordTable, WriteTxn
 
 LOG = logging.getLogger("memsvc.tokens")
+ISSUED, REVOKED = "AdminService/CreateToken", "AdminService/RevokeToken"  # as the audit names them
 _LIST = "tokens"
 
 
@@ -92,11 +93,16 @@ class TokenRegister:
 
     def add(self, record: TokenRecord) -> None:
         """Writes a new record. Raises what the store raises."""
-        self._engine.write(lambda txn: _put(txn, record), on_commit=lambda _: self._keep([record]))
 
-    def revoke(self, token_id: str, now_us: int) -> TokenRecord:
+        def put(txn: WriteTxn) -> None:
+            _put(txn, record)
+            audit.token_changed(txn, record.tenant, record.token_id, record.issuer, ISSUED, record.issue_time_us)
+
+        self._engine.write(put, on_commit=lambda _: self._keep([record]))
+
+    def revoke(self, token_id: str, now_us: int, actor: str) -> TokenRecord:
         """Marks a token as revoked; one that is already stays as it is. Durable, and no longer accepted, when this
-        returns. Raises NotFound.
+        returns. `actor` is for the audit. Raises NotFound.
         """
         record = self._records.get(token_id)
         if record is None:
@@ -109,6 +115,7 @@ class TokenRegister:
                 return stored
             revoked = msgspec.structs.replace(stored, revoke_time_us=now_us)
             _put(txn, revoked)
+            audit.token_changed(txn, record.tenant, token_id, actor, REVOKED, now_us)
             return revoked
 
         return self._engine.write(change, on_commit=lambda revoked: self._keep([revoked]))

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsvc.errors import EtagMismatch, NotFound, RequestIdReused, Unavailable
+from memsvc.memory import audit
 from memsvc.memory.feed import ChangeFeed
 from memsvc.memory.owners import DEFAULT_TENANT, Owners
 from memsvc.model import ChangeKind, Memory, Namespace, embedded_text
@@ -40,11 +41,14 @@ class Committed(msgspec.Struct, Generic[T]):
 
 
 class Mutation(msgspec.Struct, frozen=True):
-    """What makes a mutation repeatable: its request_id ("" for none) and a hash of what it asks for."""
+    """What makes a mutation repeatable: its request_id ("" for none) and a hash of what it asks for. `actor` and `call`
+    are for log and audit: who, and by which call of the contract or which job.
+    """
 
     request_id: str
     fingerprint: bytes
     actor: str
+    call: str = ""
 
 
 def fingerprint(*parts: bytes) -> bytes:
@@ -116,7 +120,9 @@ class Transactions:
         before: Memory | None,
         evidence: str = "",
     ) -> Memory:
-        """Writes a version (with its vector, or the one that its text has already) and notes it for the segments."""
+        """Writes a version (with its vector, or the one that its text has already), with its entry of the audit, and
+        notes it for the segments.
+        """
         if vector is None:
             vector = txn.vector(memory.namespace, self.embedder.model_id, vector_hash(memory))
         else:
@@ -130,6 +136,7 @@ class Transactions:
             request_id=mutation.request_id,
             evidence=evidence,
         )
+        audit.changed(txn, stored, kind, mutation.actor, mutation.call, reason)
         changes.append(Applied(stored, vector, before))
         return stored
 

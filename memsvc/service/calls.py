@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import grpc
+from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.message import Message
 
 from memsvc.errors import InvalidArgument, MemsvcError
@@ -76,8 +77,22 @@ def mutation(request: Any) -> Mutation:
     bare = type(request)()
     bare.CopyFrom(request)
     bare.ClearField("request_id")
-    name = request.DESCRIPTOR.full_name.encode()
-    return Mutation(request_id, fingerprint(name, bare.SerializeToString(deterministic=True)), actor())
+    descriptor = request.DESCRIPTOR
+    body = fingerprint(descriptor.full_name.encode(), bare.SerializeToString(deterministic=True))
+    return Mutation(request_id, body, actor(), call_of(descriptor.full_name, descriptor.file))
+
+
+_CALL_OF: dict[str, str] = {}
+
+
+def call_of(request_name: str, file: FileDescriptor) -> str:
+    """`Service/Call` of the call whose request this is: no two calls share a request."""
+    if request_name not in _CALL_OF:
+        for service in file.services_by_name.values():
+            _CALL_OF.update(
+                {method.input_type.full_name: f"{service.name}/{method.name}" for method in service.methods}
+            )
+    return _CALL_OF[request_name]
 
 
 def named(request: Any) -> list[Namespace]:

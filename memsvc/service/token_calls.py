@@ -60,7 +60,7 @@ class TokenCalls(rpc.AdminServiceServicer):
     ) -> apb.RevokeTokenResponse:
         """Revokes a token."""
         record = self._of_tenant(request)
-        return apb.RevokeTokenResponse(token=token_message(self._tokens.revoke(record.token_id)))
+        return apb.RevokeTokenResponse(token=token_message(self._tokens.revoke(record.token_id, actor())))
 
     @answers
     def RotateKeys(  # noqa: N802  (the method of the contract)

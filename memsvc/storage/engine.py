@@ -26,7 +26,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from memsvc.model import Change, ChangeKind, Memory, Namespace
+from memsvc.model import AuditEntry, Change, ChangeKind, Memory, Namespace
 
 T = TypeVar("T")
 
@@ -51,6 +51,13 @@ class RecordTable(StrEnum):
     JOB = "jobs"
     PERMANENT = "permanent"
     TOKEN = "tokens"  # noqa: S105  the name of a table
+
+
+class AuditHead(msgspec.Struct, frozen=True):
+    """The last entry of a namespace's audit: its number and its hash."""
+
+    number: int
+    hash: bytes
 
 
 class StoredAnswer(msgspec.Struct, frozen=True):
@@ -116,6 +123,14 @@ class ReadTxn(Protocol):
     def changes(self, namespace: Namespace, after_sequence: int, limit: int) -> list[Change]:
         """At most `limit` changes with sequence > after_sequence, in order, without gaps."""
 
+    def audit(self, namespace: Namespace, after_number: int, limit: int) -> list[AuditEntry]:
+        """At most `limit` entries of the namespace's audit with number > after_number, in order, as they are stored:
+        whether their hashes hold is `audit_chain`'s question.
+        """
+
+    def audit_head(self, namespace: Namespace) -> AuditHead | None:
+        """The last entry; None where there is none."""
+
     def vector(self, namespace: Namespace, model_id: str, content_hash: bytes) -> NDArray[np.float32] | None:
         """The stored vector, shape (dim,), float32 (values rounded to float16, as `put_vector` stores them)."""
 
@@ -162,6 +177,14 @@ class WriteTxn(ReadTxn, Protocol):
 
         Raises InvalidArgument, and leaves the transaction as it was, for a text that is not Unicode, a number that
         does not fit into 64 bits, or another layer than the memory has.
+        """
+
+    def append_audit(self, namespace: Namespace, entry: AuditEntry) -> AuditEntry:
+        """Appends to the namespace's audit: sets `number` and `hash` (see `audit_chain`) and returns the entry as
+        stored. Entries are never changed. Creates the namespace when it is new.
+
+        Raises InvalidArgument, and leaves the transaction as it was, for a text that is not Unicode, an id that is
+        none, more than AUDIT_IDS_MAX of them, or a number that does not fit into 64 bits.
         """
 
     def put_vector(self, namespace: Namespace, model_id: str, content_hash: bytes, vector: NDArray[np.float32]) -> None:

@@ -39,10 +39,10 @@ from memsvc.errors import (
 )
 from memsvc.model import Namespace
 from memsvc.storage import lmdb_verify
-from memsvc.storage.engine import ReadTxn, RecordTable, VerifyProblem, WriteTxn
+from memsvc.storage.engine import ReadTxn, VerifyProblem, WriteTxn
 from memsvc.storage.lmdb_errors import OF_ONE_OPERATION, storage_error
 from memsvc.storage.lmdb_gate import MapGate
-from memsvc.storage.lmdb_tables import META_FORMAT, TABLES, LmdbReadTxn
+from memsvc.storage.lmdb_tables import LATER_TABLES, META_FORMAT, TABLES, LmdbReadTxn
 from memsvc.storage.lmdb_write import LmdbWriteTxn
 from memsvc.storage.lmdb_writer import GroupWriter, Operation
 
@@ -414,8 +414,7 @@ def _open_tables(env: lmdb.Environment, directory: Path) -> dict[str, Any]:
             _sync_directory(directory)
             return made
         _check_format(env, directory)
-        # a store that was made before there were records lacks their tables
-        return {name: env.open_db(name.encode(), create=name in set(RecordTable)) for name in TABLES}
+        return {name: env.open_db(name.encode(), create=name in LATER_TABLES) for name in TABLES}
     except lmdb.NotFoundError as error:
         raise StoreCorrupt(f"the store in {directory} lacks a table: restore a backup") from error
     except lmdb.Error as error:

@@ -16,6 +16,7 @@ one); every key of user data begins with the 8-byte number of its namespace.
     answer_times  time, digest               -> (empty)
     models      digest(model id)             -> number, dimension, model id
     meta        name                         -> value
+    audit       namespace, number            -> entry (see `lmdb_audit`)
     accesses, jobs, permanent, tokens   namespace, digest(key)  -> key, record
 
 Where a key holds a digest, the text itself is in the value and compared.
@@ -38,9 +39,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsvc.errors import InvalidArgument, StoreCorrupt
-from memsvc.model import Change, Memory, Namespace, content_hash
-from memsvc.storage import codec
-from memsvc.storage.engine import NamespaceHead, RecordTable, StoredAnswer
+from memsvc.model import AuditEntry, Change, Memory, Namespace, content_hash
+from memsvc.storage import codec, lmdb_audit
+from memsvc.storage.engine import AuditHead, NamespaceHead, RecordTable, StoredAnswer
 
 TABLES = (
     "namespaces",
@@ -56,8 +57,10 @@ TABLES = (
     "answer_times",
     "models",
     "meta",
+    lmdb_audit.TABLE,
     *RecordTable,
 )
+LATER_TABLES = frozenset({lmdb_audit.TABLE, *RecordTable})  # what a store of an older memsvc lacks
 META_FORMAT = "format_version"
 STATE = struct.Struct(">QQQ")
 NS = codec.NAMESPACE_BYTES
@@ -287,6 +290,14 @@ class LmdbReadTxn:
                     if len(found) == limit:
                         break
         return found
+
+    def audit(self, namespace: Namespace, after_number: int, limit: int) -> list[AuditEntry]:
+        """See the protocol."""
+        return lmdb_audit.entries(self, namespace, after_number, limit)
+
+    def audit_head(self, namespace: Namespace) -> AuditHead | None:
+        """See the protocol."""
+        return lmdb_audit.head(self, namespace)
 
     def _model(self, model_id: str) -> codec.ModelEntry | None:
         raw = self._txn.get(codec.digest(model_id), db=self._db["models"])

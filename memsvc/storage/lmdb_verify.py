@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from memsvc.errors import InvalidArgument, StoreCorrupt
 from memsvc.model import RECALLABLE, Memory, Namespace, content_hash, embedded_text
-from memsvc.storage import codec
+from memsvc.storage import codec, lmdb_audit
 from memsvc.storage.engine import RecordTable, VerifyProblem
 from memsvc.storage.lmdb_errors import DAMAGE
 from memsvc.storage.lmdb_tables import MODEL_BYTES, NS, STATE, VECTOR_DTYPE, LmdbReadTxn, index_keys
@@ -29,6 +29,7 @@ KEY_BYTES: dict[str, int] = {
     "times": NS + 8 + codec.ID_BYTES,
     "vectors": MODEL_BYTES + NS + codec.HASH_BYTES,
     "states": NS,
+    lmdb_audit.TABLE: lmdb_audit.KEY_BYTES,
     **dict.fromkeys(RecordTable, NS + codec.HASH_BYTES),
 }
 INDEXES = ("subjects", "contents", "times")
@@ -61,6 +62,7 @@ def _checks(txn: LmdbReadTxn) -> Problems:
         for index in INDEXES:
             yield from check.index(index)
         yield from check.counts()
+        yield from lmdb_audit.verify(txn, number, namespace)
     yield from _verify_vectors(txn, models)
     yield from _verify_answers(txn)
     yield from _verify_answer_times(txn)

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsvc.errors import InvalidArgument, StoreCorrupt
-from memsvc.model import RECALLABLE, Change, ChangeKind, Memory, Namespace
-from memsvc.storage import codec
+from memsvc.model import RECALLABLE, AuditEntry, Change, ChangeKind, Memory, Namespace
+from memsvc.storage import codec, lmdb_audit
 from memsvc.storage.engine import RecordTable, StoredAnswer
 from memsvc.storage.lmdb_tables import (
     META_FORMAT,
@@ -87,6 +87,15 @@ class LmdbWriteTxn(LmdbReadTxn):
         memories += before is None
         active += (stored.status in RECALLABLE) - (before is not None and before.status in RECALLABLE)
         self._set_state(number, (sequence + 1, memories, active))
+        return stored
+
+    def append_audit(self, namespace: Namespace, entry: AuditEntry) -> AuditEntry:
+        """See the protocol."""
+        codec.encode_names(namespace)  # raises before anything is written
+        stored = lmdb_audit.chained(self.audit_head(namespace), namespace, entry)
+        row = lmdb_audit.row(stored)
+        number = self._number(namespace) or self._add_namespace(namespace)
+        self._add(lmdb_audit.TABLE, number + codec.pack_u64(stored.number), row)
         return stored
 
     def _add(self, table: str, key: bytes, value: bytes) -> None:

@@ -47,6 +47,7 @@ def test_all_commands_are_there():
         *(f"skills {name}" for name in "push pull list show history diff rollback match run".split()),
         *(f"skills drafts {name}" for name in "list propose approve reject".split()),
         *(f"session {name}" for name in "list show state end".split()),
+        *("audit list", "audit verify", "audit export", "why"),
         *(f"permanent {name}" for name in "list propose decide put remove history".split()),
     }
 

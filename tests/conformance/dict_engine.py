@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from memsvc.model import RECALLABLE, Change, ChangeKind, Memory, Namespace, content_hash
-from memsvc.storage.engine import NamespaceHead, RecordTable, StoredAnswer
+from memsvc.model import RECALLABLE, AuditEntry, Change, ChangeKind, Memory, Namespace, content_hash
+from memsvc.storage.audit_chain import entry_hash, first_hash
+from memsvc.storage.engine import AuditHead, NamespaceHead, RecordTable, StoredAnswer
 
 
 class DictTxn:
@@ -21,6 +22,7 @@ class DictTxn:
         self.stored_vectors: dict[tuple[str, Namespace, bytes], np.ndarray] = {}
         self.answers: dict[tuple[str, str], StoredAnswer] = {}
         self.metas: dict[str, bytes] = {}
+        self.audits: dict[Namespace, list[AuditEntry]] = {}
         self.side: dict[tuple[RecordTable, Namespace], dict[str, bytes]] = {}
 
     def head(self, namespace: Namespace) -> NamespaceHead | None:
@@ -67,6 +69,22 @@ class DictTxn:
 
     def changes(self, namespace: Namespace, after_sequence: int, limit: int) -> list[Change]:
         return [c for c in self.log.get(namespace, []) if c.sequence > after_sequence][: max(limit, 0)]
+
+    def audit(self, namespace: Namespace, after_number: int, limit: int) -> list[AuditEntry]:
+        return [e for e in self.audits.get(namespace, []) if e.number > after_number][: max(limit, 0)]
+
+    def audit_head(self, namespace: Namespace) -> AuditHead | None:
+        last = self.audits.get(namespace, [])[-1:]
+        return AuditHead(last[0].number, last[0].hash) if last else None
+
+    def append_audit(self, namespace: Namespace, entry: AuditEntry) -> AuditEntry:
+        self.memories.setdefault(namespace, {})
+        self.log.setdefault(namespace, [])
+        entries = self.audits.setdefault(namespace, [])
+        previous = entries[-1].hash if entries else first_hash(namespace)
+        numbered = msgspec.structs.replace(entry, number=len(entries) + 1)
+        entries.append(msgspec.structs.replace(numbered, hash=entry_hash(previous, numbered)))
+        return entries[-1]
 
     def vector(self, namespace: Namespace, model_id: str, hashed: bytes) -> np.ndarray | None:
         return self.stored_vectors.get((model_id, namespace, hashed))

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from memsvc.model import ChangeKind, Layer, Memory, MemoryType, Namespace, Scope, content_hash, id_from_bytes
+from memsvc.model import (
+    AuditEntry,
+    AuditKind,
+    ChangeKind,
+    Layer,
+    Memory,
+    MemoryType,
+    Namespace,
+    Scope,
+    content_hash,
+    id_from_bytes,
+)
 from memsvc.storage.engine import WriteTxn
 
 NS = Namespace("acme", Scope.USER, "alice")
@@ -64,6 +75,11 @@ def memory(number: int = 1, namespace: Namespace = NS, **fields: Any) -> Memory:
 
 def put(txn: WriteTxn, value: Memory, kind: ChangeKind = ChangeKind.CREATED) -> Memory:
     return txn.put(value, kind, time_us=5, actor="tester", reason="because", request_id="r")
+
+
+def audit_entry(**fields: Any) -> AuditEntry:
+    values: dict[str, Any] = {"kind": AuditKind.READ, "time_us": 7, "actor": "tester", "call": "S/Call"}
+    return AuditEntry(**{**values, **fields})
 
 
 def hash_of(value: Memory) -> bytes:

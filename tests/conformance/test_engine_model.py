@@ -15,7 +15,7 @@ from engine_registry import ENGINES
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
-from samples import HOSTILE, memory, memory_id
+from samples import HOSTILE, audit_entry, memory, memory_id
 
 from memsvc.model import EARLIEST_TIME_US, NEVER_US, ChangeKind, Namespace, Scope, Status, content_hash
 from memsvc.storage.engine import StoredAnswer
@@ -117,6 +117,27 @@ class EngineMachine(RuleBasedStateMachine):
             return known
 
         self.both(operation)
+
+    @rule(space=st.integers(0, 3), ids=st.lists(st.integers(1, 9), max_size=3), detail=texts, fail=st.booleans())
+    def append_audit(self, space: int, ids: list[int], detail: str, fail: bool) -> None:
+        namespace = self.spaces[space % len(self.spaces)]
+        entry = audit_entry(memory_ids=tuple(map(memory_id, ids)), count=len(ids), detail=detail)
+
+        def operation(txn: Any) -> Any:
+            stored = [txn.append_audit(namespace, entry), txn.append_audit(namespace, entry), txn.audit_head(namespace)]
+            if fail:
+                raise Fail
+            return stored
+
+        self.both(operation)
+
+    @rule(space=st.integers(0, 3), after=st.integers(0, 7))
+    def compare_audits(self, space: int, after: int) -> None:
+        ns = self.spaces[space % len(self.spaces)]
+        with self.engine.read() as real, self.oracle.read() as wanted:
+            assert real.audit(ns, after, 3) == wanted.audit(ns, after, 3)
+            assert real.audit(ns, 0, 10_000) == wanted.audit(ns, 0, 10_000)
+            assert real.audit_head(ns) == wanted.audit_head(ns)
 
     @rule()
     def open_again(self) -> None:

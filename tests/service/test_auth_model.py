@@ -306,6 +306,10 @@ def shown(message, world):
 
 def check_allowed(name, who, request, answer, before, after, world, actor):
     """What a call showed and changed, it was allowed to."""
+    for told in (*getattr(answer, "entries", ()), *getattr(answer, "chains", ())):  # of an audit
+        at = told.namespace
+        for layer in Layer:
+            assert may(who, Right.AUDIT, at.tenant, Scope(at.scope), at.owner, layer), (name, who, at)
     for place in shown(answer, world):
         assert may(who, Right.READ, *place) or (name in WRITES and may(who, WRITES[name], *place)), (name, who, place)
     right = WRITES.get(name, Right.WRITE)
@@ -333,6 +337,10 @@ def check_refused(name, who, request, metadata):
         assert name.startswith("AdminService/")
     elif "right" in metadata:
         assert not has(who, Right(metadata["right"]), Scope[metadata["scope"]], Layer[metadata["layer"]]), (name, who)
+    elif metadata.get("owner_id") == "*":
+        assert name == "AuditService/Verify"
+        assert request.all
+        assert not owns(who, metadata["owner"], "*"), (name, who)
     elif "owner_id" in metadata:
         assert getattr(request.owners, metadata["owner"]) == metadata["owner_id"]
         assert not owns(who, metadata["owner"], metadata["owner_id"]), (name, who, metadata)

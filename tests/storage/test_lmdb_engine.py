@@ -25,7 +25,7 @@ from memsvc.errors import (
     StoreLocked,
     Unavailable,
 )
-from memsvc.model import ChangeKind, content_hash
+from memsvc.model import AuditEntry, AuditKind, ChangeKind, content_hash
 from memsvc.storage import lmdb_engine
 from memsvc.storage.engine import RecordTable, StoredAnswer, WriteTxn
 from memsvc.storage.lmdb_engine import LmdbEngine
@@ -337,6 +337,8 @@ def filled(directory: Path) -> None:
             put(txn, value)
         put(txn, memory(1, embedding_model=MODEL, embedding_dim=2, importance=0.9), ChangeKind.UPDATED)
         txn.put_answer("t", "r", StoredAnswer(b"f", b"a", 7))
+        for detail in ("one", "two", "three"):
+            txn.append_audit(NS, AuditEntry(kind=AuditKind.READ, time_us=1, actor="a", call="c", detail=detail))
         for table in RecordTable:
             txn.put_record(table, NS, "k", b"v")
 
@@ -450,6 +452,12 @@ DAMAGE = [
     ("answer_times", drop_first, "no entry in answer_times"),
     ("answer_times", add_stray, "names no answer"),
     ("answer_times", add_misshapen, "names no answer"),
+    ("audit", drop_first, "number 2 follows 0"),
+    ("audit", swap_value, "its hash does not follow"),
+    ("audit", change_number, "its hash does not follow"),
+    ("audit", add_stray, "number"),
+    ("audit", cut_first, "can't be decoded"),
+    ("audit", add_foreign, "belongs to no namespace"),
     *[(table.value, cut_first, "can't be decoded") for table in RecordTable],
     *[(table.value, swap_key, "not the digest") for table in RecordTable],
     *[(table.value, add_foreign, "belongs to no namespace") for table in RecordTable],

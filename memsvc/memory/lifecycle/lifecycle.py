@@ -350,7 +350,7 @@ def _count(counts: Counts, action: Action) -> None:
     setattr(counts, name, getattr(counts, name) + 1)
 
 
-_SILENT = Mutation("", b"", ACTOR)
+_SILENT = Mutation("", b"", ACTOR, ACTOR)
 
 
 class Schedule:

@@ -112,7 +112,7 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
     def step(self, name: str) -> Mutation:
         """The replay identity of one step."""
         step_id = uuid.uuid5(uuid.UUID(self.job_id), name)
-        return Mutation(str(step_id), step_id.bytes, self.actor)
+        return Mutation(str(step_id), step_id.bytes, self.actor, "consolidation")
 
 
 class Consolidator:

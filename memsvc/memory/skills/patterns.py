@@ -84,7 +84,7 @@ class Proposals:
         check(owners)
         namespace = namespace_for(owners, scope)
         with self._lock:
-            return self._propose(owners, namespace, Mutation("", b"", actor))
+            return self._propose(owners, namespace, Mutation("", b"", actor, "SkillService/Propose"))
 
     def _propose(self, owners: Owners, namespace: Namespace, mutation: Mutation) -> list[Skill]:
         known = self._skills.all_of(namespace)

@@ -83,6 +83,8 @@ class Guard:
             return
         owners = _checked_owners(request)
         caller.check_owners(owners)
+        if row.everyone is not None and row.everyone(request):
+            caller.check_everyone()
         if row.whose is not None:
             self._check_session(row.whose, caller, owners)
         for right, reach in row.needs:

@@ -26,13 +26,16 @@ GRANTS_MAX = 64
 
 
 class Right(StrEnum):
-    """What may be done with memories of a scope and layer. MAINTAIN writes the permanent store."""
+    """What may be done with memories of a scope and layer. MAINTAIN writes the permanent store, AUDIT reads and checks
+    the audit.
+    """
 
     READ = "read"
     WRITE = "write"
     PROPOSE = "propose"
     APPROVE = "approve"
     MAINTAIN = "maintain"
+    AUDIT = "audit"
 
 
 class Grant(msgspec.Struct, frozen=True):
@@ -78,7 +81,7 @@ def parse_grant(text: str) -> Grant:
         pass  # said below, with the fix
     raise InvalidArgument(
         "a grant is scope[:layer]=right,right or scope=none: scopes session, agent, user, project, global; layers "
-        "working, episodic, semantic, procedural, permanent; rights read, write, propose, approve, maintain",
+        "working, episodic, semantic, procedural, permanent; rights read, write, propose, approve, maintain, audit",
         field="grants",
     )
 
@@ -131,6 +134,19 @@ class Caller:
             raise owner_denied("project_id", owners.project_id)
         if owners.agent_id is not None and principal.agent_id not in (owners.agent_id, ANY):
             raise owner_denied("agent_id", owners.agent_id)
+
+    def check_everyone(self) -> None:
+        """Raises PermissionDenied unless the principal acts for every user, project and agent of its tenant."""
+        principal = self.principal
+        if principal is None:
+            return
+        for field, ids in (
+            ("user_id", principal.user_ids),
+            ("project_id", principal.project_ids),
+            ("agent_id", (principal.agent_id,)),
+        ):
+            if ANY not in ids:
+                raise owner_denied(field, ANY)
 
     def check_session(self, owners: Owners) -> None:
         """Raises PermissionDenied where a session's id stands alone: it says nothing about whose the session is, so it

@@ -29,6 +29,7 @@ from memsvc.service.auth.principal import ANY, Right
 from memsvc.v1 import context_pb2 as cpb
 
 READ, WRITE, PROPOSE, APPROVE, MAINTAIN = Right.READ, Right.WRITE, Right.PROPOSE, Right.APPROVE, Right.MAINTAIN
+AUDIT = Right.AUDIT
 STORED = (Layer.EPISODIC, Layer.SEMANTIC, Layer.PROCEDURAL)  # layers of memories that ordinary calls write
 EPISODIC, SEMANTIC, PROCEDURAL = (Layer.EPISODIC,), (Layer.SEMANTIC,), (Layer.PROCEDURAL,)
 PERMANENT = (Layer.PERMANENT,)
@@ -46,10 +47,13 @@ class Need(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A row: all of the needs. `whose` says whom the session belongs to that the call is about."""
+    """A row: all of the needs. `whose` says whom the session belongs to that the call is about, `everyone` whether a
+    request asks for all owners of the tenant.
+    """
 
     needs: tuple[Need, ...]
     whose: Whose | None = None
+    everyone: Callable[[Any], bool] | None = None
 
 
 class AdminRule(NamedTuple):
@@ -193,6 +197,12 @@ def proposed(request: Any, owners: Owners, places: Places) -> Iterable[Place]:
     return _across([_target(request, owners)], PERMANENT)
 
 
+def audited(request: Any, owners: Owners, _: Places) -> list[Place]:
+    """Chains that are checked: of the named scopes, or of all."""
+    scopes = Scope if request.all else (name.scope for name in named_by(request, owners))
+    return [(scope, layer) for scope in scopes for layer in Layer]
+
+
 def _among(request: Any, owners: Owners) -> list[Namespace]:
     return [_target(request, owners)] if request.scope else reached_by(owners)
 
@@ -275,6 +285,9 @@ RULES: dict[str, Rule | AdminRule | OwnTokenRule] = {
     "PermanentService/Put": _needs((MAINTAIN, entry_or_target)),
     "PermanentService/Remove": _needs((MAINTAIN, entry)),
     "PermanentService/History": _needs((READ, entry)),
+    "AuditService/Query": _needs((AUDIT, named(tuple(Layer)))),
+    "AuditService/Verify": Rule((Need(AUDIT, audited),), everyone=lambda request: bool(request.all)),
+    "AuditService/Why": _needs((READ, by_id(_memory_id))),
     "AdminService/GetStats": AdminRule(_server),
     "AdminService/Verify": AdminRule(_server),
     "AdminService/Backup": AdminRule(_server),

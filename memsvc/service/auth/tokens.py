@@ -23,7 +23,7 @@ from memsvc.memory.drafts import check_length
 from memsvc.memory.owners import DEFAULT_TENANT, ID_MAX_CHARS
 from memsvc.memory.token_register import TokenRecord, TokenRegister
 from memsvc.service.auth.keys import SigningKeys
-from memsvc.service.auth.principal import ANY, Caller, Delegation, Principal, parse_grants
+from memsvc.service.auth.principal import ANY, LOCAL_ACTOR, Caller, Delegation, Principal, parse_grants
 from memsvc.service.auth.rates import PER_MINUTE_MAX
 from memsvc.service.auth.rules import Kind
 
@@ -247,11 +247,11 @@ class Tokens:
             raise NotFound(f"no token {token_id}", token_id=token_id)
         return self.register.with_use(record)
 
-    def revoke(self, token_id: str) -> TokenRecord:
-        """No call that starts after this returns is answered with the token, and its open streams end. Raises
-        NotFound.
+    def revoke(self, token_id: str, actor: str = LOCAL_ACTOR) -> TokenRecord:
+        """No call that starts after this returns is answered with the token, and its open streams end. `actor`: who
+        does it, for the audit. Raises NotFound.
         """
-        record = self.register.revoke(token_id, self._clock_us())
+        record = self.register.revoke(token_id, self._clock_us(), actor)
         self._revoked()
         return self.register.with_use(record)
 
