@@ -11,6 +11,7 @@ Rejected: a `--token` option (argv is public).
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,9 +55,19 @@ def root_certificates() -> bytes | None:
 
 
 def ask_admin(server: str, method: str, request: Any, timeout_s: float | None, token_file: Path | None = None) -> Any:
-    """One call of AdminService. Raises a MemsvcClientError, and ConfigInvalid for a token that would travel in the
-    clear.
-    """
+    """One call of AdminService; raises as `ask`."""
+    return ask(arpc.AdminServiceStub, server, method, request, timeout_s, token_file)
+
+
+def ask(
+    stub: Callable[[grpc.Channel], Any],
+    server: str,
+    method: str,
+    request: Any,
+    timeout_s: float | None,
+    token_file: Path | None = None,
+) -> Any:
+    """One call of a service. Raises a MemsvcClientError; ConfigInvalid for a token that would travel in the clear."""
     target = server or ClientSettings().server
     secret, roots = token(token_file), root_certificates()
     if secret and roots is None and not target.startswith(LOOPBACK):
@@ -66,7 +77,7 @@ def ask_admin(server: str, method: str, request: Any, timeout_s: float | None, t
     with _channel(target, roots) as channel:
         metadata = (("authorization", f"Bearer {secret}"),) if secret else ()
         try:
-            return getattr(arpc.AdminServiceStub(channel), method)(request, timeout=timeout_s, metadata=metadata)
+            return getattr(stub(channel), method)(request, timeout=timeout_s, metadata=metadata)
         except grpc.RpcError as error:
             raise from_rpc_error(error) from error
 

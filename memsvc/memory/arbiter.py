@@ -197,7 +197,8 @@ class _Window:
 
     def _add(self, txn: ReadTxn, model_id: str, memory: Memory) -> None:
         self.memories[memory.memory_id] = memory
-        vector = txn.vector(self.namespace, model_id, vector_hash(memory)) if is_checked(memory) else None
+        counts = is_checked(memory) and memory.status != Status.PENDING
+        vector = txn.vector(self.namespace, model_id, vector_hash(memory)) if counts else None
         if vector is None:
             return
         slot = self.slots.setdefault(memory.memory_id, len(self.slots))
