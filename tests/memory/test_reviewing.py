@@ -14,7 +14,7 @@ from memsvc.memory.reviewing import ItemAction, ItemDecision, ItemKind
 from memsvc.memory.settling import ReviewAction, ReviewDecision
 from memsvc.memory.transactions import Mutation
 from memsvc.memory.waiting import Viewer, never_stood
-from memsvc.model import NO_FILTER, Namespace, Outcome, Scope, Status
+from memsvc.model import Namespace, Outcome, Scope, Status
 
 BY_A = Mutation("", b"", "a")
 BY_B = Mutation("", b"", "b")
@@ -140,10 +140,12 @@ def test_a_refused_decision_changes_nothing(service, owners, everybody, fields, 
     assert (item.item_id, item.kind, item.etag, item.actor) == (memory_id, ItemKind.PENDING_WRITE, "v1", "a")
 
 
-def test_waiting_memories_do_not_crowd_out_what_stands(service, owners, everybody):
+@pytest.mark.parametrize("subject", ["", "deploy.window"])
+def test_waiting_memories_do_not_crowd_out_what_stands(service, owners, everybody, subject):
     """The arbiter looks at the nearest few: those that wait must take no place among them."""
-    stands = write(service, owners, "The report format is PDF.", subject="report.format").memory_id
+    stands = write(service, owners, "The deployment window is Tuesday at 10:00.", subject=subject).memory_id
     decide(service, owners, everybody, stands, ItemAction.APPROVE)
-    waits = [write(service, owners, f"The report format is PDF{'!' * n}", BY_B).memory_id for n in range(1, 25)]
-    assert decide(service, owners, everybody, waits[-1], ItemAction.APPROVE).outcome == Outcome.MERGED
-    assert [m.memory_id for m in service.memories.list_page(everybody, NO_FILTER, False, 50, "")[0]] == [stands]
+    days = ("Monday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+    said = [f"The deployment window is {day} at {hour}:00." for day in days for hour in range(11, 15)]
+    waits = [write(service, owners, text, BY_B, subject=subject).memory_id for text in said]
+    assert decide(service, owners, everybody, waits[-1], ItemAction.APPROVE).memories[-1].memory_id == stands
