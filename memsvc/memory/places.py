@@ -1,7 +1,8 @@
 """Where memories stand that a call names by id alone, and whose a session is.
 
 Purpose: the scope and layer that a right is asked for. Both never change, so that what is found here still holds when
-the call comes to the memory itself.
+the call comes to the memory itself; whether a memory waits for approval may change, so `waiting.check_changeable` asks
+again inside of the transaction.
 
 Threading: any number of threads; one read transaction a question.
 
