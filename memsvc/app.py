@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import random
 import resource
 import time
 import uuid
@@ -25,12 +26,14 @@ from memsvc.memory import care
 from memsvc.memory.access import AccessBook
 from memsvc.memory.arbiter import Arbiter, calibration_for
 from memsvc.memory.care import ReindexJob
+from memsvc.memory.chat import ChatEndpoint, ChatSettings
 from memsvc.memory.context import ContextBuilder, SessionView
 from memsvc.memory.events import Events
 from memsvc.memory.facts import Facts
 from memsvc.memory.feed import ChangeFeed
 from memsvc.memory.forgetting import Forgetting
-from memsvc.memory.ingest import Ingestor, MakeJudge
+from memsvc.memory.funnel.chat_judge import ChatJudge
+from memsvc.memory.ingest import Ingestor
 from memsvc.memory.lifecycle.lifecycle import ACTOR, Lifecycle, Schedule
 from memsvc.memory.lifecycle.policy import policy_of
 from memsvc.memory.lifecycle.retention import strengthened
@@ -41,6 +44,7 @@ from memsvc.memory.policies import Policies
 from memsvc.memory.recall import Recaller
 from memsvc.memory.reindex import check_model
 from memsvc.memory.reviewing import Reviews
+from memsvc.memory.sessions.condensing import ChatSummary, Condenser
 from memsvc.memory.sessions.consolidation import Consolidator
 from memsvc.memory.sessions.sessions import Sessions, SessionSettings
 from memsvc.memory.settling import Settling
@@ -55,8 +59,11 @@ from memsvc.retrieval.embedder import Embedder
 from memsvc.retrieval.segments import SegmentStore
 from memsvc.retrieval.warm import warm_kernels
 from memsvc.service.admin_servicer import AdminServicer, Counters
+from memsvc.service.admission import Admission
 from memsvc.service.auth.guard import Guard
 from memsvc.service.auth.keys import SigningKeys
+from memsvc.service.auth.rates import Rates
+from memsvc.service.auth.rules import Kind
 from memsvc.service.auth.tls import CertificateFiles
 from memsvc.service.auth.tokens import Tokens
 from memsvc.service.context_servicer import ContextServicer
@@ -68,6 +75,7 @@ from memsvc.service.review_servicer import ReviewServicer
 from memsvc.service.server import GrpcServer, Served, check_listen
 from memsvc.service.session_servicer import SessionServicer
 from memsvc.service.skill_servicer import SkillServicer
+from memsvc.service.token_servicer import TokenServicer
 from memsvc.storage.lmdb_engine import LmdbEngine
 from memsvc.storage.session_log import FileSessionLog
 from memsvc.v1 import (
@@ -87,6 +95,8 @@ from memsvc.v1 import (
     session_service_pb2_grpc,
     skill_service_pb2,
     skill_service_pb2_grpc,
+    token_service_pb2,
+    token_service_pb2_grpc,
 )
 
 LOG = logging.getLogger("memsvc")
@@ -120,7 +130,12 @@ def open_tokens(settings: Settings, engine: LmdbEngine, revoked: Callable[[], No
     minter = IdMinter(now_us)
     return Tokens(
         SigningKeys(settings.data_dir / KEYS_DIR, clock_us=now_us),
-        TokenRegister(engine, flush_s=settings.access_flush_s),
+        TokenRegister(
+            engine,
+            flush_s=settings.access_flush_s,
+            clock_us=now_us,
+            keep_expired_us=round(settings.token_keep_expired_days * 24 * _HOUR_US),
+        ),
         clock_us=now_us,
         make_id=lambda: minter.mint().replace("mem_", "tok_", 1),
         revoked=revoked,
@@ -169,7 +184,8 @@ class Service:
             clock_us=now_us,
             answer_retention_us=round(settings.answer_retention_hours * _HOUR_US),
         )
-        self._build_learning(settings)
+        chat = _chat_endpoint(settings)
+        self._build_learning(settings, chat)
         self.access = AccessBook(
             self.engine,
             lambda access, memory, used_us: strengthened(access, memory, used_us, self._forgetting_policy),
@@ -182,7 +198,7 @@ class Service:
         self.skills = Skills(
             self.transactions, self.memories, self.segments, self.recaller, self.policies, minter=IdMinter(now_us)
         )
-        self._build_sessions(settings)
+        self._build_sessions(settings, chat)
         self._build_lifecycle(settings)
         self.reindex = ReindexJob(self.engine, open_model, self._switch_model)
         self.memory_servicer = MemoryServicer(
@@ -202,6 +218,11 @@ class Service:
         self.guard = Guard(
             self.tokens,
             Places(self.transactions, self.permanent, self.sessions, self.consolidator),
+            Rates(
+                {Kind.READ: settings.token_reads_per_minute, Kind.WRITE: settings.token_writes_per_minute},
+                timer_us=lambda: time.monotonic_ns() // 1000,
+            ),
+            Admission(random.random),
             token_required=settings.require_token or not is_loopback,
         )
         self.server = GrpcServer(
@@ -210,10 +231,11 @@ class Service:
             self.guard,
             tls=tls,
             worker_threads=settings.worker_threads,
+            admission_queue_max=settings.admission_queue_max,
             watch_streams_max=settings.watch_streams_max,
         )
 
-    def _build_learning(self, settings: Settings) -> None:
+    def _build_learning(self, settings: Settings, chat: ChatEndpoint | None) -> None:
         """Writing, and the funnel in front of it."""
         self.arbiter = Arbiter(self.engine, self.segments, calibration_for(self.embedder.model_id))
         self.memories = Memories(
@@ -239,10 +261,10 @@ class Service:
             self.memories,
             self.policies,
             content_max_bytes=settings.content_max_bytes,
-            make_judge=_chat_judge(settings),
+            make_judge=None if chat is None else lambda local: ChatJudge(local, chat),
         )
 
-    def _build_sessions(self, settings: Settings) -> None:
+    def _build_sessions(self, settings: Settings, chat: ChatEndpoint | None) -> None:
         """Open sessions, and what becomes of them at their end."""
         self.token_counts = TokenCounts(lambda: self.embedder)
         self.session_log = FileSessionLog(settings.data_dir / SESSIONS_DIR)
@@ -261,6 +283,9 @@ class Service:
             ),
             policies=self.policies,
             make_id=lambda: uuid.uuid4().hex,
+            condenser=None
+            if chat is None
+            else Condenser(ChatSummary(chat, settings.session_summary_tokens, self.token_counts.of)),
         )
         self.context = ContextBuilder(
             self.recaller,
@@ -332,6 +357,11 @@ class Service:
                 ReviewServicer(self.reviews, clock_us=now_us),
                 review_service_pb2_grpc.add_ReviewServiceServicer_to_server,
                 _name(review_service_pb2),
+            ),
+            Served(
+                TokenServicer(self.tokens, clock_us=now_us),
+                token_service_pb2_grpc.add_TokenServiceServicer_to_server,
+                _name(token_service_pb2),
             ),
         ]
 
@@ -431,20 +461,18 @@ def _name(module: Any) -> str:
     return str(service.full_name)
 
 
-def _chat_judge(settings: Settings) -> MakeJudge | None:
+def _chat_endpoint(settings: Settings) -> ChatEndpoint | None:
     """The configured endpoint, or None. Raises ConfigInvalid when its settings are not whole."""
     if not settings.chat_url:
         return None
-    from memsvc.memory.funnel.chat_judge import ChatJudge, ChatSettings, http_library
-
-    http_library()  # what is missing is said at the start, not at the first ingest
-    chat = ChatSettings(
-        base_url=settings.chat_url,
-        model=settings.chat_model,
-        api_key=settings.chat_api_key.get_secret_value(),
-        timeout_s=settings.chat_timeout_s,
+    return ChatEndpoint(
+        ChatSettings(
+            base_url=settings.chat_url,
+            model=settings.chat_model,
+            api_key=settings.chat_api_key.get_secret_value(),
+            timeout_s=settings.chat_timeout_s,
+        )
     )
-    return lambda local: ChatJudge(local, chat)
 
 
 def resident_size_bytes() -> int:

@@ -35,7 +35,16 @@ class Settings(BaseSettings):
 
     data_dir: Path = Field(default_factory=_default_data_dir, description="Directory of the store.")
     listen: str = Field("127.0.0.1:50051", description="HOST:PORT to serve gRPC on; port 0 takes a free one.")
+    token_keep_expired_days: float = Field(
+        30.0, ge=0, le=3650, description="Days for which an expired token stays listed."
+    )
     require_token: bool = Field(False, description="Take calls with a token only, on loopback too.")
+    token_reads_per_minute: int = Field(
+        0, ge=0, le=10**9, description="Reading calls a minute of a token that names none; 0: unlimited."
+    )
+    token_writes_per_minute: int = Field(
+        0, ge=0, le=10**9, description="Other calls a minute of a token that names none; 0: unlimited."
+    )
     tls_cert: Path | None = Field(None, description="PEM file of the server's certificate chain; turns TLS on.")
     tls_key: Path | None = Field(None, description="PEM file of its private key.")
     tls_client_ca: Path | None = Field(
@@ -44,6 +53,12 @@ class Settings(BaseSettings):
     model: str = Field("", description="Model directory (model.onnx, tokenizer.json); empty: the default model.")
     latency_budget_ms: float = Field(50.0, gt=0, le=60_000, description="Budget of a recall that names none.")
     worker_threads: int = Field(16, ge=1, le=1024, description="Calls served at once.")
+    admission_queue_max: int = Field(
+        64,
+        ge=0,
+        le=1_000_000,
+        description="Calls that may wait before heavy ones are refused; 0: any number.",
+    )
     watch_streams_max: int = Field(128, ge=1, le=4096, description="Watch streams served at once.")
     answer_retention_hours: float = Field(24.0, gt=0, description="How long a request_id is remembered.")
     preload_rows: int = Field(2000, ge=0, description="Namespaces with more changes are loaded before `ready`.")
@@ -83,10 +98,12 @@ class Settings(BaseSettings):
     )
     fade_below: float = Field(0.45, ge=0, le=1, description="Retention below which a memory ranks lower.")
     archive_below: float = Field(0.1, ge=0, le=1, description="Retention below which a memory is archived.")
-    chat_url: str = Field("", description="Base URL of an OpenAI-compatible endpoint that judges unclear messages.")
+    chat_url: str = Field(
+        "", description="Base URL of an OpenAI-compatible endpoint that judges unclear messages and condenses sessions."
+    )
     chat_model: str = Field("", description="Model that the endpoint is asked for.")
     chat_api_key: SecretStr = Field(SecretStr(""), description="Key of the endpoint.")
-    chat_timeout_s: float = Field(8.0, gt=0, le=120, description="Time for one batch of messages, retries included.")
+    chat_timeout_s: float = Field(8.0, gt=0, le=120, description="Time for one question, retries included.")
     hf_endpoint: str = Field("", description="Hub that `memsvc model pull` asks; empty: huggingface.co.")
 
 

@@ -98,15 +98,33 @@ class SequenceTooOld(MemsvcError):
 
 
 class ResourceExhausted(MemsvcError):
-    """A quota or a pool is used up; the message names it."""
+    """A quota or a pool is used up; the message names it. `retry_us`: microseconds after which the same call may work,
+    0 where time alone does not help.
+    """
 
     reason = "RESOURCE_EXHAUSTED"
+
+    def __init__(self, message: str, *, retry_us: int = 0, **metadata: str) -> None:
+        super().__init__(message, **metadata)
+        self.retry_us = retry_us
 
 
 class StorageFull(ResourceExhausted):
     """The disk or the map can't take the write. Nothing of it was stored; reads go on."""
 
     reason = "STORAGE_FULL"
+
+
+class RateLimited(ResourceExhausted):
+    """The token made its calls of the minute; metadata holds `limit` and `per_minute`."""
+
+    reason = "RATE_LIMITED"
+
+
+class Overloaded(ResourceExhausted):
+    """Too many calls wait for the server; nothing of this one was done."""
+
+    reason = "OVERLOADED"
 
 
 class Unauthenticated(MemsvcError):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # the double beside this file, in pytest's importlib mode
+from chat_double import Endpoint
 
 from memsvc.app import Service
 from memsvc.config import Settings
@@ -78,3 +83,12 @@ def recall(stub: rpc.MemoryServiceStub) -> Callable[..., spb.RecallResponse]:
         return stub.Recall(request)
 
     return ask
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
+    """A chat endpoint, reached without the machine's proxy."""
+    monkeypatch.setenv("NO_PROXY", "*")
+    made = Endpoint()
+    yield made
+    made.close()

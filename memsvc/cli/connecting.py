@@ -55,7 +55,7 @@ def root_certificates() -> bytes | None:
 
 
 def ask_admin(server: str, method: str, request: Any, timeout_s: float | None, token_file: Path | None = None) -> Any:
-    """One call of AdminService; raises as `ask`."""
+    """One call of AdminService; see `ask`."""
     return ask(arpc.AdminServiceStub, server, method, request, timeout_s, token_file)
 
 
@@ -67,7 +67,9 @@ def ask(
     timeout_s: float | None,
     token_file: Path | None = None,
 ) -> Any:
-    """One call of a service. Raises a MemsvcClientError; ConfigInvalid for a token that would travel in the clear."""
+    """One call of a service. Raises a MemsvcClientError, and ConfigInvalid for a token that would travel in the
+    clear.
+    """
     target = server or ClientSettings().server
     secret, roots = token(token_file), root_certificates()
     if secret and roots is None and not target.startswith(LOOPBACK):

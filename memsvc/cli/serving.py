@@ -43,6 +43,9 @@ def serve(
     ] = None,
     latency_budget_ms: Annotated[float | None, typer.Option(help="Budget of a recall that names none.")] = None,
     worker_threads: Annotated[int | None, typer.Option(help="Calls served at once.")] = None,
+    admission_queue_max: Annotated[
+        int | None, typer.Option(help="Calls that may wait before heavy ones are refused; 0: any number.")
+    ] = None,
     log_level: Annotated[str | None, typer.Option(help="DEBUG, INFO, WARNING or ERROR.")] = None,
 ) -> None:
     """Run the service until SIGTERM or Ctrl-C. Prints `ready grpc=HOST:PORT data=DIR` when it can answer."""
@@ -58,6 +61,7 @@ def serve(
         model=model,
         latency_budget_ms=latency_budget_ms,
         worker_threads=worker_threads,
+        admission_queue_max=admission_queue_max,
         log_level=log_level,
     )
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s")

@@ -1,4 +1,4 @@
-"""Commands about tokens: token create, list, show, revoke, rotate-keys.
+"""Commands about tokens: token create, exchange, list, show, revoke, rotate-keys.
 
 Purpose: AdminService of a running server; with --data-dir the keys and the register of a stopped one, which is how a
 server that takes calls with tokens only gets its first.
@@ -36,16 +36,19 @@ from memsvc.cli.common import (
     server_settings,
     utc_now,
 )
-from memsvc.cli.connecting import TokenFile, ask_admin
+from memsvc.cli.connecting import TokenFile, ask, ask_admin
 from memsvc.cli.tables import ID, Column, rows_table
 from memsvc.config import ClientSettings
 from memsvc.memory.owners import DEFAULT_TENANT
 from memsvc.v1 import admin_service_pb2 as apb
+from memsvc.v1 import token_service_pb2 as tpb
+from memsvc.v1 import token_service_pb2_grpc as trpc
 
 if TYPE_CHECKING:
     from memsvc.service.auth.tokens import Tokens
 
 PAGE_SIZE = 1000
+INT32_MAX = 2**31 - 1
 
 token_app = typer.Typer(help="Issue, list and revoke tokens.", no_args_is_help=True)
 app.add_typer(token_app, name="token")
@@ -77,6 +80,12 @@ def create(
     ] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Nothing but reading.")] = False,
     admin: Annotated[bool, typer.Option("--admin", help="AdminService of the tenant.")] = False,
+    reads_per_minute: Annotated[
+        int, typer.Option(min=0, max=INT32_MAX, help="Reading calls a minute; 0: the server's default.")
+    ] = 0,
+    writes_per_minute: Annotated[
+        int, typer.Option(min=0, max=INT32_MAX, help="Other calls a minute; 0: the server's default.")
+    ] = 0,
     ttl: Annotated[str, typer.Option(help="How long it is good: 12h, 30d, 26w.")] = "90d",
     data_dir: DataDir = None,
     server: Server = "",
@@ -93,6 +102,8 @@ def create(
         grants=grant or [],
         read_only=read_only,
         admin=admin,
+        reads_per_minute=reads_per_minute,
+        writes_per_minute=writes_per_minute,
     )
     request.ttl.FromTimedelta(duration(ttl, "--ttl"))
     if data_dir is None:
@@ -100,11 +111,45 @@ def create(
     else:
         with _stopped(data_dir) as tokens:
             answer = _issued(tokens, request)
-    if output is Output.json:
-        print_json({"secret": answer.secret, **_plain(answer.token)})
-        return
-    say(out, answer.secret)
-    say(err, f"{answer.token.token_id}, expires {_time(answer.token.expire_time)}; keep it, it is shown only now")
+    _print_secret(answer, output)
+
+
+@token_app.command(
+    epilog=examples(
+        "memsvc token exchange --for-agent helper --grant project:semantic=read --ttl 2h",
+        "memsvc token exchange --read-only --token-file ~/.memsvc/token",
+    )
+)
+def exchange(
+    name: Annotated[str, typer.Option(help="Name that people know it by.")] = "",
+    for_agent: Annotated[str, typer.Option(help="Agent that will use it; named in what it changes.")] = "",
+    user: Annotated[list[str] | None, typer.Option(help="One of the token's users; may be repeated.")] = None,
+    project: Annotated[list[str] | None, typer.Option(help="One of the token's projects; may be repeated.")] = None,
+    grant: Annotated[
+        list[str] | None, typer.Option(help="scope[:layer]=right,right; the token's own grants if none is given.")
+    ] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Nothing but reading.")] = False,
+    reads_per_minute: Annotated[int, typer.Option(min=0, help="Reading calls a minute; 0: as the token.")] = 0,
+    writes_per_minute: Annotated[int, typer.Option(min=0, help="Other calls a minute; 0: as the token.")] = 0,
+    ttl: Annotated[str, typer.Option(help="How long it is good: 10m, 12h.", show_default="1h or what is left")] = "",
+    server: Server = "",
+    token_file: TokenFile = None,
+    output: Format = Output.text,
+) -> None:
+    """Make a narrower token out of your own, to hand to another agent, and print it, once. It ends with yours."""
+    request = tpb.TokenServiceExchangeRequest(
+        name=name,
+        actor_agent_id=for_agent,
+        user_ids=user or [],
+        project_ids=project or [],
+        grants=grant or [],
+        read_only=read_only,
+        reads_per_minute=reads_per_minute,
+        writes_per_minute=writes_per_minute,
+    )
+    if ttl:
+        request.ttl.FromTimedelta(duration(ttl, "--ttl"))
+    _print_secret(ask(trpc.TokenServiceStub, server, "Exchange", request, CLI_TIMEOUT_S, token_file), output)
 
 
 @token_app.command("list", epilog=examples("memsvc token list", "memsvc token list --tenant '*' -o json"))
@@ -132,6 +177,7 @@ def list_tokens(
         Column("acts for", text=True),
         Column("state", aside=True),
         Column("use", aside=True),
+        Column("limits", aside=True),
         ID,
     )
     rows = [
@@ -140,6 +186,7 @@ def list_tokens(
             _acts_for(token),
             _state(token, now),
             f"last used {_time(token.last_use_time)}" if token.HasField("last_use_time") else "not used yet",
+            _limits(token),
             token.token_id,
         )
         for token in found
@@ -225,6 +272,14 @@ def _issued(tokens: Tokens, request: apb.CreateTokenRequest) -> apb.CreateTokenR
     return apb.CreateTokenResponse(secret=secret, token=token_message(record))
 
 
+def _print_secret(answer: apb.CreateTokenResponse | tpb.TokenServiceExchangeResponse, output: Output) -> None:
+    if output is Output.json:
+        print_json({"secret": answer.secret, **_plain(answer.token)})
+        return
+    say(out, answer.secret)
+    say(err, f"{answer.token.token_id}, expires {_time(answer.token.expire_time)}; keep it, it is shown only now")
+
+
 def _tenant(given: str) -> str:
     return given or ClientSettings().tenant or DEFAULT_TENANT
 
@@ -242,8 +297,15 @@ def _state(token: apb.Token, now: dt.datetime) -> str:
 
 def _acts_for(token: apb.Token) -> str:
     named = [("tenant", token.tenant), ("agent", token.agent_id)]
+    named += [("used by", step.actor_agent_id) for step in token.delegations[:1]]
     named += [("user", one) for one in token.user_ids] + [("project", one) for one in token.project_ids]
     return ", ".join(f"{what} {one}" for what, one in named if one)
+
+
+def _limits(token: apb.Token) -> str:
+    named = [("reads", token.reads_per_minute), ("writes", token.writes_per_minute)]
+    limits = ", ".join(f"{count} {what}" for what, count in named if count)
+    return f"{limits} a minute" if limits else ""
 
 
 def _plain(token: apb.Token) -> dict[str, Any]:
@@ -262,6 +324,10 @@ def _print(token: apb.Token, output: Output) -> None:
         return
     table = Table(show_header=False)
     for name, value in plain.items():
+        if name == "delegations":
+            value = [f"{step['actor_agent_id'] or '(no name)'} from {step['parent_token_id']}" for step in value]
+        if name.endswith("_per_minute") and not value:
+            value = "the server's default"
         if value not in ("", []):
             table.add_row(name, escaped(", ".join(value) if isinstance(value, list) else str(value)))
     out.print(table)

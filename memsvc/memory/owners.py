@@ -117,6 +117,14 @@ def reached_by(owners: Owners) -> list[Namespace]:
     return namespaces_for(owners, () if any_named else (Scope.GLOBAL,))
 
 
+def is_anothers(theirs: Owners, owners: Owners) -> bool:
+    """Whether a session of `theirs` is another agent's or project's than `owners` name; an id that is left out on
+    either side says nothing.
+    """
+    pairs = ((theirs.agent_id, owners.agent_id), (theirs.project_id, owners.project_id))
+    return any(kept is not None and given is not None and kept != given for kept, given in pairs)
+
+
 def narrowest_first(namespaces: Iterable[Namespace]) -> list[Namespace]:
     """In order of scope: SESSION, AGENT, USER, PROJECT, GLOBAL."""
     return sorted(namespaces, key=lambda namespace: namespace.scope)

@@ -12,7 +12,7 @@ Rejected: a list of revoked ids only (a token that was never issued here would p
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -48,14 +48,18 @@ _DECODER = msgspec.msgpack.Decoder(TokenRecord)
 
 
 class TokenRegister:
-    """See the module. Reads all records when it is made; raises StoreCorrupt."""
+    """See the module. Reads all records when it is made; raises StoreCorrupt. A record goes `keep_expired_us` after
+    its token expired: nobody asks any more why that one is refused.
+    """
 
-    def __init__(self, engine: Engine, *, flush_s: float) -> None:
+    def __init__(self, engine: Engine, *, flush_s: float, clock_us: Callable[[], int], keep_expired_us: int) -> None:
         self._engine = engine
+        self._clock_us = clock_us
+        self._keep_expired_us = keep_expired_us
         self._records: dict[str, TokenRecord] = {}
         self._used: dict[str, int] = {}
         self._flusher = Periodic(
-            "tokens", self.flush, every_s=flush_s, log=LOG, failure="could not write when tokens were used"
+            "tokens", self._tidy, every_s=flush_s, log=LOG, failure="could not bring the register of tokens up to date"
         )
         with engine.read() as txn:
             for _, key, raw in txn.all_records(RecordTable.TOKEN):
@@ -118,32 +122,55 @@ class TokenRegister:
         for record in records:
             self._records[record.token_id] = record
 
-    # -- last use ------------------------------------------------------------------------------------------------
+    # -- behind the calls ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Starts the thread that writes uses."""
+        """Starts the thread that writes uses and drops what expired long ago."""
         self._flusher.start()
 
     def close(self) -> None:
         """Stops the thread and writes what is left."""
         self._flusher.close()
 
+    def _tidy(self) -> None:
+        self.flush()
+        self.prune()
+
+    def prune(self) -> int:
+        """Drops the records of tokens that expired long ago; returns how many."""
+        before_us = self._clock_us() - self._keep_expired_us
+        old = [record for record in list(self._records.values()) if record.expire_time_us <= before_us]
+        if not old:
+            return 0
+
+        def change(txn: WriteTxn) -> list[str]:
+            for record in old:
+                txn.drop_record(RecordTable.TOKEN, _namespace(record.tenant), record.token_id)
+            return [record.token_id for record in old]
+
+        return len(self._engine.write(change, on_commit=self._drop))
+
+    def _drop(self, token_ids: Iterable[str]) -> None:
+        for token_id in token_ids:
+            self._records.pop(token_id, None)
+            self._used.pop(token_id, None)
+
     def flush(self) -> int:
         """Writes uses that are newer than their record; returns how many."""
-        newer = {
-            token_id: used_us
+        newer = [
+            (record, used_us)
             for token_id, used_us in list(self._used.items())
-            if token_id in self._records and used_us > self._records[token_id].last_use_time_us
-        }
+            if (record := self._records.get(token_id)) is not None and used_us > record.last_use_time_us
+        ]
         if not newer:
             return 0
 
         def change(txn: WriteTxn) -> list[TokenRecord]:
             changed = []
-            for token_id, used_us in newer.items():
-                raw = txn.record(RecordTable.TOKEN, _namespace(self._records[token_id].tenant), token_id)
+            for record, used_us in newer:
+                raw = txn.record(RecordTable.TOKEN, _namespace(record.tenant), record.token_id)
                 if raw is not None:
-                    stored = msgspec.structs.replace(_decoded(token_id, raw), last_use_time_us=used_us)
+                    stored = msgspec.structs.replace(_decoded(record.token_id, raw), last_use_time_us=used_us)
                     _put(txn, stored)
                     changed.append(stored)
             return changed

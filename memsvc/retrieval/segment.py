@@ -288,8 +288,10 @@ class Segment:
             self._reserve(row + 1)
             old_row = self.row_of.get(raw_id, NO_ROW)
             self._fill(row, memory, raw_id, analysis, vector)
+            if old_row != NO_ROW and before is not None and before.source.session_id:
+                self._unlink(self.sessions[before.source.session_id], old_row)
             if memory.source.session_id:
-                self._link(row, old_row, memory)
+                self._link(row, memory)
             terms = self.postings.add(row, analysis)
             if memory.status in RECALLABLE:
                 self._count(terms, analysis.length, +1)
@@ -355,12 +357,10 @@ class Segment:
                 self.speaker_terms.setdefault(term, set()).add(known)
         return known
 
-    def _link(self, row: int, old_row: int, memory: Memory) -> None:
-        """Puts the row into its session's order of (occur time, sequence); an update takes its old version's place."""
+    def _link(self, row: int, memory: Memory) -> None:
+        """Puts the row into its session's order of (occur time, sequence)."""
         columns = self.columns
         session = self.sessions.setdefault(memory.source.session_id, [])
-        if old_row != NO_ROW:
-            self._unlink(session, old_row)
         entry = (memory.occur_time_us, row)
         at = bisect_left(session, entry)
         session.insert(at, entry)
@@ -374,6 +374,7 @@ class Segment:
             columns.prev_row[after] = row
 
     def _unlink(self, session: list[tuple[int, int]], old_row: int) -> None:
+        """Takes a replaced version out of its session, which the new one need not be in."""
         columns = self.columns
         before, after = int(columns.prev_row[old_row]), int(columns.next_row[old_row])
         session.remove((int(columns.occur_us[old_row]), old_row))

@@ -22,6 +22,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from memsvc.errors import ConfigInvalid
+from memsvc.service.admission import CallPool
 from memsvc.service.auth.guard import Guard
 from memsvc.service.auth.tls import CertificateFiles
 from memsvc.service.memory_servicer import MemoryServicer
@@ -80,11 +81,12 @@ class GrpcServer:
         *,
         tls: CertificateFiles | None,
         worker_threads: int,
+        admission_queue_max: int,
         watch_streams_max: int,
     ) -> None:
         self._tls = tls
         self._memory = memory
-        self._pool = ThreadPoolExecutor(worker_threads, thread_name_prefix="call")
+        self._pool = CallPool(worker_threads, admission_queue_max)
         self._watch_pool = ThreadPoolExecutor(watch_streams_max + WATCH_POOL_SLACK, thread_name_prefix="watch")
         self._server = grpc.server(self._pool, options=list(SERVER_OPTIONS))
         watch = functools.partial(memory.Watch)  # an object of this server's own: gRPC reads the pool from it

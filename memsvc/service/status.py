@@ -64,6 +64,10 @@ def to_status(error: errors.MemsvcError) -> status_pb2.Status:
     if isinstance(error, errors.ResourceExhausted):
         failure = error_details_pb2.QuotaFailure.Violation(subject=error.reason, description=error.message)
         packed.append(_pack(error_details_pb2.QuotaFailure(violations=[failure])))
+        if error.retry_us:
+            delay = duration_pb2.Duration()
+            delay.FromMicroseconds(error.retry_us)
+            packed.append(_pack(error_details_pb2.RetryInfo(retry_delay=delay)))
     if code == code_pb2.UNAVAILABLE:
         delay = duration_pb2.Duration(seconds=RETRY_DELAY_S)
         packed.append(_pack(error_details_pb2.RetryInfo(retry_delay=delay)))

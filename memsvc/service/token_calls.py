@@ -89,6 +89,8 @@ def wanted(request: apb.CreateTokenRequest) -> Wanted:
         grants=tuple(request.grants),
         read_only=request.read_only,
         admin=request.admin,
+        reads_per_minute=request.reads_per_minute,
+        writes_per_minute=request.writes_per_minute,
         ttl_us=convert.duration_us(request.ttl, "ttl") if request.HasField("ttl") else TTL_DEFAULT_US,
     )
 
@@ -106,10 +108,13 @@ def token_message(record: TokenRecord) -> apb.Token:
         grants=claims.grants,
         read_only=claims.read_only,
         admin=claims.admin,
+        reads_per_minute=claims.reads_per_minute,
+        writes_per_minute=claims.writes_per_minute,
         issue_time=convert.timestamp(record.issue_time_us),
         expire_time=convert.timestamp(record.expire_time_us),
         key_id=record.kid,
         issuer=record.issuer,
+        delegations=[apb.Delegation(actor_agent_id=step.agent, parent_token_id=step.parent) for step in claims.act],
     )
     if record.revoke_time_us:
         message.revoke_time.CopyFrom(convert.timestamp(record.revoke_time_us))

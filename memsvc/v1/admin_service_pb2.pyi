@@ -38,8 +38,16 @@ REINDEX_STATE_RUNNING: ReindexState
 REINDEX_STATE_DONE: ReindexState
 REINDEX_STATE_FAILED: ReindexState
 
+class Delegation(_message.Message):
+    __slots__ = ("actor_agent_id", "parent_token_id")
+    ACTOR_AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    PARENT_TOKEN_ID_FIELD_NUMBER: _ClassVar[int]
+    actor_agent_id: str
+    parent_token_id: str
+    def __init__(self, actor_agent_id: _Optional[str] = ..., parent_token_id: _Optional[str] = ...) -> None: ...
+
 class Token(_message.Message):
-    __slots__ = ("token_id", "name", "tenant", "agent_id", "user_ids", "project_ids", "grants", "read_only", "admin", "issue_time", "expire_time", "revoke_time", "last_use_time", "key_id", "issuer")
+    __slots__ = ("token_id", "name", "tenant", "agent_id", "user_ids", "project_ids", "grants", "read_only", "admin", "issue_time", "expire_time", "revoke_time", "last_use_time", "key_id", "issuer", "reads_per_minute", "writes_per_minute", "delegations")
     TOKEN_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
@@ -55,6 +63,9 @@ class Token(_message.Message):
     LAST_USE_TIME_FIELD_NUMBER: _ClassVar[int]
     KEY_ID_FIELD_NUMBER: _ClassVar[int]
     ISSUER_FIELD_NUMBER: _ClassVar[int]
+    READS_PER_MINUTE_FIELD_NUMBER: _ClassVar[int]
+    WRITES_PER_MINUTE_FIELD_NUMBER: _ClassVar[int]
+    DELEGATIONS_FIELD_NUMBER: _ClassVar[int]
     token_id: str
     name: str
     tenant: str
@@ -70,10 +81,13 @@ class Token(_message.Message):
     last_use_time: _timestamp_pb2.Timestamp
     key_id: str
     issuer: str
-    def __init__(self, token_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., agent_id: _Optional[str] = ..., user_ids: _Optional[_Iterable[str]] = ..., project_ids: _Optional[_Iterable[str]] = ..., grants: _Optional[_Iterable[str]] = ..., read_only: _Optional[bool] = ..., admin: _Optional[bool] = ..., issue_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoke_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_use_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., key_id: _Optional[str] = ..., issuer: _Optional[str] = ...) -> None: ...
+    reads_per_minute: int
+    writes_per_minute: int
+    delegations: _containers.RepeatedCompositeFieldContainer[Delegation]
+    def __init__(self, token_id: _Optional[str] = ..., name: _Optional[str] = ..., tenant: _Optional[str] = ..., agent_id: _Optional[str] = ..., user_ids: _Optional[_Iterable[str]] = ..., project_ids: _Optional[_Iterable[str]] = ..., grants: _Optional[_Iterable[str]] = ..., read_only: _Optional[bool] = ..., admin: _Optional[bool] = ..., issue_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoke_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_use_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., key_id: _Optional[str] = ..., issuer: _Optional[str] = ..., reads_per_minute: _Optional[int] = ..., writes_per_minute: _Optional[int] = ..., delegations: _Optional[_Iterable[_Union[Delegation, _Mapping]]] = ...) -> None: ...
 
 class CreateTokenRequest(_message.Message):
-    __slots__ = ("name", "tenant", "agent_id", "user_ids", "project_ids", "grants", "read_only", "admin", "ttl")
+    __slots__ = ("name", "tenant", "agent_id", "user_ids", "project_ids", "grants", "read_only", "admin", "ttl", "reads_per_minute", "writes_per_minute")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
@@ -83,6 +97,8 @@ class CreateTokenRequest(_message.Message):
     READ_ONLY_FIELD_NUMBER: _ClassVar[int]
     ADMIN_FIELD_NUMBER: _ClassVar[int]
     TTL_FIELD_NUMBER: _ClassVar[int]
+    READS_PER_MINUTE_FIELD_NUMBER: _ClassVar[int]
+    WRITES_PER_MINUTE_FIELD_NUMBER: _ClassVar[int]
     name: str
     tenant: str
     agent_id: str
@@ -92,7 +108,9 @@ class CreateTokenRequest(_message.Message):
     read_only: bool
     admin: bool
     ttl: _duration_pb2.Duration
-    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., agent_id: _Optional[str] = ..., user_ids: _Optional[_Iterable[str]] = ..., project_ids: _Optional[_Iterable[str]] = ..., grants: _Optional[_Iterable[str]] = ..., read_only: _Optional[bool] = ..., admin: _Optional[bool] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    reads_per_minute: int
+    writes_per_minute: int
+    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., agent_id: _Optional[str] = ..., user_ids: _Optional[_Iterable[str]] = ..., project_ids: _Optional[_Iterable[str]] = ..., grants: _Optional[_Iterable[str]] = ..., read_only: _Optional[bool] = ..., admin: _Optional[bool] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reads_per_minute: _Optional[int] = ..., writes_per_minute: _Optional[int] = ...) -> None: ...
 
 class CreateTokenResponse(_message.Message):
     __slots__ = ("secret", "token")

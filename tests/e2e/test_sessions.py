@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import grpc
 import pytest
+from chat_double import Endpoint, said
 
 from memsvc.v1 import admin_service_pb2 as admin_pb2
 from memsvc.v1 import admin_service_pb2_grpc as admin_rpc
@@ -23,12 +27,17 @@ OWNERS = pb.Owners(user_id="u", session_id="s")
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Path], tuple[subprocess.Popen[str], str]]]:
+def serve() -> Iterator[Callable[..., tuple[subprocess.Popen[str], str]]]:
     started: list[subprocess.Popen[str]] = []
 
-    def start(data_dir: Path) -> tuple[subprocess.Popen[str], str]:
+    def start(data_dir: Path, **environment: str) -> tuple[subprocess.Popen[str], str]:
         arguments = ["serve", "--data-dir", str(data_dir), "--listen", "127.0.0.1:0", "--log-level", "WARNING"]
-        process = subprocess.Popen([sys.executable, "-m", "memsvc", *arguments], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "memsvc", *arguments],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **environment},
+        )
         started.append(process)
         assert process.stdout is not None
         return process, process.stdout.readline().partition("grpc=")[2].split()[0]
@@ -64,6 +73,38 @@ def test_kill_9_loses_no_acknowledged_turn(serve, tmp_path):
     with grpc.insecure_channel(address, [("grpc.enable_http_proxy", 0)]) as channel:
         answer = rpc.SessionServiceStub(channel).GetState(state)
     assert (answer.session.turn_count, dict(answer.state.slots)) == (75, {"count": "75"})
+
+
+def test_the_chat_endpoint_condenses_the_summary_and_kill_9_keeps_it(
+    serve: Callable[..., tuple[subprocess.Popen[str], str]], tmp_path: Path, endpoint: Endpoint
+) -> None:
+    lines = [
+        {"text": "Order 7 shipped, it is done.", "sources": [0]},
+        {"text": "Everybody is an administrator.", "sources": [1]},
+    ]
+    endpoint.answers = [said(json.dumps({"lines": lines}))]
+    process, address = serve(tmp_path / "data", MEMSVC_CHAT_URL=endpoint.url, MEMSVC_CHAT_MODEL="m")
+    state = spb.SessionServiceGetStateRequest(owners=OWNERS)
+    condensed = "user: Order 7 shipped, it is done.\nuser: We decided that order 8 is shipped today."
+    with grpc.insecure_channel(address, [("grpc.enable_http_proxy", 0)]) as channel:
+        stub = rpc.SessionServiceStub(channel)
+        stub.Start(spb.SessionServiceStartRequest(owners=OWNERS))
+        for number in range(7, 13):
+            say(
+                stub,
+                f"We decided that order {number} is shipped today." if number > 7 else "Order 7 shipped, it is done.",
+            )
+        for _ in range(6):
+            say(stub, "ok")
+        deadline_s = time.monotonic() + LIMIT_S
+        while stub.GetState(state).summary != condensed:
+            assert time.monotonic() < deadline_s, stub.GetState(state).summary
+            time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait(LIMIT_S)
+    _, address = serve(tmp_path / "data")
+    with grpc.insecure_channel(address, [("grpc.enable_http_proxy", 0)]) as channel:
+        assert rpc.SessionServiceStub(channel).GetState(state).summary == condensed
 
 
 def test_a_backup_has_the_open_sessions(serve, tmp_path):

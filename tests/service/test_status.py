@@ -50,4 +50,7 @@ def test_quota_and_retry_details():
     full = unpacked(errors.StorageFull("disk is full"), error_details_pb2.QuotaFailure)
     assert full.violations[0].subject == "STORAGE_FULL"
     assert unpacked(errors.Unavailable("starting"), error_details_pb2.RetryInfo).retry_delay.seconds == 1
+    limited = errors.RateLimited("too many", retry_us=1_500_001)
+    assert unpacked(limited, error_details_pb2.RetryInfo).retry_delay.ToMicroseconds() == 1_500_001
+    assert unpacked(errors.StorageFull("disk is full"), error_details_pb2.RetryInfo) is None
     assert unpacked(errors.NotFound("x"), error_details_pb2.RetryInfo) is None

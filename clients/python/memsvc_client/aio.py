@@ -140,7 +140,7 @@ class AsyncMemoryClient:
         if cached is not None:
             return cached
         if not core.breaker.allow():
-            return core.fallback(prepared, "CIRCUIT_OPEN")
+            return core.fallback(prepared, core.held_back())
         try:
             response = await stub.Recall(
                 core.fence(prepared),
@@ -168,7 +168,7 @@ class AsyncMemoryClient:
         stub = self._service(context_rpc.ContextServiceStub)
         self._start_watch()
         if not self._core.breaker.allow():
-            return self._contexts.fallback(prepared, "CIRCUIT_OPEN")
+            return self._contexts.fallback(prepared, self._core.held_back())
         limit_s = self._core.timeout_s if timeout_s is None else timeout_s
         try:
             response = await stub.AssembleContext(prepared.request, timeout=limit_s, metadata=self._core.metadata)

@@ -141,7 +141,7 @@ class AsyncSession(SessionView):
         prepared = self._state.prepare_context(query, options)
         self._client._start_watch()
         if not self._core.breaker.allow():
-            return self._client._contexts.fallback(prepared, "CIRCUIT_OPEN")
+            return self._client._contexts.fallback(prepared, self._core.held_back())
         try:
             return await self._context(prepared, self._core.timeout_s if timeout_s is None else timeout_s)
         except asyncio.CancelledError:

@@ -160,7 +160,7 @@ class MemoryClient:
         if cached is not None:
             return cached
         if not core.breaker.allow():
-            return core.fallback(prepared, "CIRCUIT_OPEN")
+            return core.fallback(prepared, core.held_back())
         try:
             response = self._stub.Recall(
                 core.fence(prepared),
@@ -184,7 +184,7 @@ class MemoryClient:
         self._start_watch()
         ready = core.from_cache(prepared)
         if ready is None and not core.breaker.allow():
-            ready = core.fallback(prepared, "CIRCUIT_OPEN")
+            ready = core.fallback(prepared, core.held_back())
         if ready is not None:
             return BackgroundRecall(None, lambda _: ready, ready)
         call = self._stub.Recall.future(
@@ -222,7 +222,7 @@ class MemoryClient:
         prepared = self._contexts.prepare(query, options)
         self._start_watch()
         if not self._core.breaker.allow():
-            return self._contexts.fallback(prepared, "CIRCUIT_OPEN")
+            return self._contexts.fallback(prepared, self._core.held_back())
         try:
             response = self._service(context_rpc.ContextServiceStub).AssembleContext(
                 prepared.request,

@@ -184,7 +184,7 @@ class Contexts:
         if isinstance(error, CALLERS_FAULT):
             self._core.breaker.succeeded()
             raise error
-        self._core.breaker.failed()
+        self._core.note_trouble(error)
         return self.fallback(prepared, cause_of(error))
 
     def fallback(self, prepared: PreparedContext, cause: str) -> Context:

@@ -171,8 +171,19 @@ class Core:
         if isinstance(error, CALLERS_FAULT) and error.reason != "SEQUENCE_NOT_REACHED":
             self.breaker.succeeded()
             raise error
-        self.breaker.failed()
+        self.note_trouble(error)
         return self.fallback(prepared, cause_of(error))
+
+    def note_trouble(self, error: MemsvcClientError) -> None:
+        """Tells the breaker of a recall or a context that the service did not give."""
+        if isinstance(error, ResourceExhausted):
+            self.breaker.refused(error.retry_delay_s or 0.0)
+        else:
+            self.breaker.failed()
+
+    def held_back(self) -> str:
+        """What `degraded` calls it when the breaker let no call out."""
+        return "RETRY_LATER" if self.breaker.is_held else "CIRCUIT_OPEN"
 
     def fallback(self, prepared: PreparedRecall, cause: str) -> Recall:
         """The stored answer without what stopped standing, then the recent memories that match; or nothing."""

@@ -273,8 +273,8 @@ class Recall(Sequence[Hit]):
 
     @property
     def degraded(self) -> list[str]:
-        """What was left out, by the client (SERVER_TIMEOUT, SERVER_UNAVAILABLE, CIRCUIT_OPEN, STALE, LOCAL_ONLY) or
-        the server (VECTOR_SKIPPED, ...); empty for a full answer.
+        """What was left out, by the client (SERVER_TIMEOUT, SERVER_UNAVAILABLE, CIRCUIT_OPEN, RETRY_LATER, STALE,
+        LOCAL_ONLY) or the server (VECTOR_SKIPPED, ...); empty for a full answer.
         """
         given = self._response.degraded if self._response is not None else ()
         return self._degraded + [enum_name(spb.Degraded, "DEGRADED", d).upper() for d in given]

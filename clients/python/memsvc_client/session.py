@@ -188,7 +188,7 @@ class Session(SessionView):
         self._client._start_watch()
         contexts = self._client._contexts
         if not core.breaker.allow():
-            return contexts.fallback(prepared, "CIRCUIT_OPEN")
+            return contexts.fallback(prepared, core.held_back())
         limit_s = core.timeout_s if timeout_s is None else timeout_s
         while True:
             with self._changed:

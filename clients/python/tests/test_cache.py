@@ -26,6 +26,24 @@ def found(recent: RecentMemories, query: str, now_s: float = 0.0, **options) -> 
     return [hit.memory.content for hit in recent.match(query, options, now_s) or []]
 
 
+def test_a_refusal_with_a_wait_is_no_failure_and_holds_back_exactly_as_long():
+    clock = Clock()
+    breaker = CircuitBreaker(clock, lambda: 1.0, threshold=3)
+    for _ in range(2):
+        breaker.failed()
+    breaker.refused(7.0)
+    assert (breaker.is_held, breaker.is_open, breaker.allow()) == (True, False, False)
+    breaker.refused(1.0)
+    clock.now_s += 6.5
+    assert not breaker.allow(), "a shorter wait of another call does not end the longer one"
+    clock.now_s += 0.5
+    assert (breaker.is_held, breaker.allow(), breaker.allow()) == (False, True, True)
+    breaker.refused(0.0)
+    for _ in range(2):
+        breaker.failed()
+    assert breaker.allow(), "the refusal was an answer: failures count anew"
+
+
 def test_breaker_opens_cools_down_probes_and_closes():
     clock = Clock()
     breaker = CircuitBreaker(clock, lambda: 1.0, threshold=3, cool_down_s=1.0, cool_down_max_s=4.0)

@@ -240,10 +240,13 @@ def _known_clauses(text: str) -> list[tuple[_Known, bool | None]]:
 
 
 def _nearest(words: _Said, clauses: list[tuple[_Known, bool | None]]) -> tuple[int, set[bool | None]]:
-    """How many words the nearest clauses share, and whether these are negated."""
-    shares = [(words.shared(known), is_negated) for known, is_negated in clauses]
+    """How many words the nearest clauses share, and whether these are negated. Names and numbers say first which are
+    near: in "use PDF for reports, not Word" the words around Word are beside PDF.
+    """
+    names = set(words.exact)
+    shares = [((len(names & known.words), words.shared(known)), is_negated) for known, is_negated in clauses]
     most = max(share for share, _ in shares)
-    return most, {is_negated for share, is_negated in shares if share == most}
+    return most[1], {is_negated for share, is_negated in shares if share == most}
 
 
 def _clauses(text: str) -> list[_Clause]:

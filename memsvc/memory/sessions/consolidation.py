@@ -95,7 +95,7 @@ class Consolidation(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Job(msgspec.Struct, frozen=True, kw_only=True):
     """The record: what was asked for, and how far it is. All request_ids of the job follow from `job_id`. `owners` name
-    the session as its caller did; `view.session_id` is where it is now.
+    the session as its caller did, with the agent and project that it belongs to; `view.session_id` is where it is now.
     """
 
     job_id: str
@@ -467,7 +467,12 @@ class Consolidator:
             total_turns=session.turn_count,
             set_aside_id=self._earlier_aside(owners, last),
         )
-        return _Job(job_id=str(self._new_uuid()), owners=owners, scope=scope, discard=discard, actor=actor, view=view)
+        whose = msgspec.structs.replace(
+            owners,
+            project_id=owners.project_id or session.owners.project_id,
+            agent_id=owners.agent_id or session.owners.agent_id,
+        )
+        return _Job(job_id=str(self._new_uuid()), owners=whose, scope=scope, discard=discard, actor=actor, view=view)
 
     def _load(self, namespace: Namespace) -> _Job | None:
         with self._engine.read() as txn:

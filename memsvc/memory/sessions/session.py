@@ -136,7 +136,14 @@ class Sealed(msgspec.Struct, frozen=True, array_like=True, tag=6):
     time_us: int
 
 
-Record = Started | Appended | Changed | Recorded | Touched | Sealed
+class Summarised(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """The chat endpoint condensed the summary, which speaks for the first `summarised` turns."""
+
+    summary: Summary
+    summarised: int
+
+
+Record = Started | Appended | Changed | Recorded | Touched | Sealed | Summarised
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Record)
 
@@ -176,6 +183,10 @@ def applied(session: Session, record: Record) -> Session:
     replace = msgspec.structs.replace
     if isinstance(record, Sealed):
         return replace(session, sealed=True, change_count=session.change_count + 1)
+    if isinstance(record, Summarised):
+        return replace(
+            session, summary_lines=record.summary, turns=_kept(session.turns, session.turn_count - record.summarised)
+        )
     time_us = record.output.time_us if isinstance(record, Recorded) else getattr(record, "time_us", 0)
     used = replace(session, update_time_us=max(session.update_time_us, time_us), logged_time_us=time_us)
     if isinstance(record, Touched):
@@ -189,15 +200,19 @@ def applied(session: Session, record: Record) -> Session:
         return replace(used, state=replace(session.state, tool_outputs=kept))
     if isinstance(record, Appended):
         count = session.turn_count + len(record.turns)
-        turns = (*session.turns, *record.turns)
         return replace(
             used,
             turn_count=count,
-            turns=turns[-max(count - record.summarised, 1) :],
+            turns=_kept((*session.turns, *record.turns), count - record.summarised),
             summary_lines=record.summary,
             state=replace(record.state, tool_outputs=session.state.tool_outputs),
         )
     raise StoreCorrupt("a session was started twice")
+
+
+def _kept(turns: tuple[Message, ...], count: int) -> tuple[Message, ...]:
+    """The last turns: those that a summary does not speak for, and one at least."""
+    return turns[-max(count, 1) :]
 
 
 def answer_of(session: Session, record: Appended | Recorded) -> Answer:

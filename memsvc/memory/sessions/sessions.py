@@ -39,12 +39,13 @@ from memsvc.memory import drafts as rules
 from memsvc.memory import page_tokens
 from memsvc.memory.funnel import Message
 from memsvc.memory.one_line import shortened
-from memsvc.memory.owners import DEFAULT_TENANT, Owners, check, namespace_for
+from memsvc.memory.owners import DEFAULT_TENANT, Owners, check, is_anothers, namespace_for
 from memsvc.memory.policies import Policies
 from memsvc.memory.sensitive import Action, apply
 from memsvc.memory.sessions import dialogue
 from memsvc.memory.sessions import session as journal
 from memsvc.memory.sessions.checks import check_change, check_turns
+from memsvc.memory.sessions.condensing import TURNS_MAX, TURNS_MIN, Condenser, Material
 from memsvc.memory.sessions.session import Answer, Session
 from memsvc.memory.sessions.state import (
     GOAL_MAX_CHARS,
@@ -52,7 +53,7 @@ from memsvc.memory.sessions.state import (
     ToolOutput,
     changed,
 )
-from memsvc.memory.sessions.summary import extended
+from memsvc.memory.sessions.summary import Summary, extended, spoken
 from memsvc.memory.transactions import Mutation
 from memsvc.model import Namespace, Scope
 from memsvc.storage.engine import SessionLog
@@ -88,11 +89,14 @@ class _Entry:
         self.lock = threading.Lock()
         self.session = session
         self.answers: OrderedDict[str, Answer] = OrderedDict()
+        self.material = Material(())  # of the next question to the chat endpoint
         self.is_dropped = False
 
 
 class Sessions:
-    """See the module. `count_tokens(text)` counts with the model's tokenizer; `make_id` gives ids of new sessions."""
+    """See the module. `count_tokens(text)` counts with the model's tokenizer; `make_id` gives ids of new sessions;
+    `condenser` asks the chat endpoint, where one is configured.
+    """
 
     def __init__(
         self,
@@ -103,6 +107,7 @@ class Sessions:
         settings: SessionSettings,
         policies: Policies,
         make_id: Callable[[], str],
+        condenser: Condenser | None = None,
     ) -> None:
         self._log = log
         self._clock_us = clock_us
@@ -110,6 +115,7 @@ class Sessions:
         self._settings = settings
         self._policies = policies
         self._make_id = make_id
+        self._condenser = condenser
         self._table: dict[Namespace, _Entry] = {}
         self._table_lock = threading.Lock()
         self._closing = threading.Event()
@@ -184,7 +190,7 @@ class Sessions:
             if session.turn_count + len(clean) > SESSION_TURNS_MAX:
                 raise ResourceExhausted(f"a session holds at most {SESSION_TURNS_MAX} turns; end it")
             if len(session.waiting) + len(clean) > WAITING_MAX:
-                session = entry.session = self._summarised(session)
+                session = self._summarised(entry)
             answer = self._put(
                 entry,
                 journal.Appended(
@@ -252,8 +258,7 @@ class Sessions:
         with entry.lock:
             if entry.is_dropped or self._expired(entry):
                 return None
-            entry.session = self._summarised(entry.session)
-            return entry.session
+            return self._summarised(entry)
 
     def owners_of(self, namespace: Namespace) -> Owners | None:
         """Whom a session belongs to, sealed ones too; None when there is none."""
@@ -302,10 +307,38 @@ class Sessions:
                 self._table[to] = moved
             self._forget(entry)
 
+    def material(self, namespace: Namespace) -> Material | None:
+        """See `condensing.Condensable`."""
+        entry = self._entry(namespace)
+        return None if entry is None or entry.is_dropped else entry.material
+
+    def condensed(self, namespace: Namespace, material: Material, lines: Summary | None) -> None:
+        """See `condensing.Condensable`. Turns that came into the summary meanwhile are added to the lines."""
+        entry = self._entry(namespace)
+        if entry is None:
+            return
+        with entry.lock:
+            session, now = entry.session, entry.material
+            since = now.turns[len(material.turns) :]
+            is_same = now.base is material.base and now.turns[: len(material.turns)] == material.turns
+            if entry.is_dropped or session.sealed or not is_same:
+                return
+            if lines is None:
+                entry.material = Material(())
+                return
+            clean = tuple(
+                msgspec.structs.replace(line, text=self._clean(session.owners, line.text, "summary")) for line in lines
+            )
+            summary = self._extended(clean, since)
+            self._put(entry, journal.Summarised(summary, session.turn_count - len(session.turns)))
+            entry.material = Material(clean if since else (), since)
+
     # -- life ----------------------------------------------------------------------------------------------------
 
     def start_sweeping(self) -> None:
-        """Starts the thread that drops expired sessions."""
+        """Starts the thread that drops expired sessions, and the one that condenses summaries."""
+        if self._condenser is not None:
+            self._condenser.start(self)
         self._sweeper = threading.Thread(target=self._sweep_often, name="session-sweep", daemon=True)
         self._sweeper.start()
 
@@ -329,6 +362,8 @@ class Sessions:
     def close(self) -> None:
         """Stops the sweep and closes the journal."""
         self._closing.set()
+        if self._condenser is not None:
+            self._condenser.close()
         if self._sweeper is not None:
             self._sweeper.join()
         self._log.close()
@@ -382,11 +417,8 @@ class Sessions:
 
     def _check_open(self, entry: _Entry, owners: Owners) -> None:
         """A session is its owners': an id that was given to another project's or agent's is not found."""
-        theirs = entry.session.owners
-        for name in ("project_id", "agent_id"):
-            given, kept = getattr(owners, name), getattr(theirs, name)
-            if given is not None and kept is not None and given != kept:
-                raise _unknown(owners)
+        if is_anothers(entry.session.owners, owners):
+            raise _unknown(owners)
         if entry.session.sealed:
             raise NotActive(f"session {owners.session_id} has ended", session_id=owners.session_id or "")
 
@@ -425,15 +457,32 @@ class Sessions:
         if now_us - entry.session.logged_time_us > entry.session.ttl_us // TOUCH_SHARE:
             self._put(entry, journal.Touched(now_us))
         used_us = max(now_us, entry.session.update_time_us)
-        entry.session = self._summarised(msgspec.structs.replace(entry.session, update_time_us=used_us))
-        return entry.session
+        entry.session = msgspec.structs.replace(entry.session, update_time_us=used_us)
+        return self._summarised(entry)
 
-    def _summarised(self, session: Session) -> Session:
+    def _summarised(self, entry: _Entry) -> Session:
         """The session with every turn that left the window in its summary."""
+        session = entry.session
         if not session.waiting:
             return session
-        lines = extended(session.summary_lines, session.waiting, self._settings.summary_tokens, self._count_tokens)
-        return msgspec.structs.replace(session, summary_lines=lines, turns=session.window)
+        lines = self._extended(session.summary_lines, session.waiting)
+        if self._condenser is not None:
+            self._note_material(entry, self._condenser)
+        entry.session = msgspec.structs.replace(session, summary_lines=lines, turns=session.window)
+        return entry.session
+
+    def _extended(self, lines: Summary, turns: Sequence[Message]) -> Summary:
+        return extended(lines, turns, self._settings.summary_tokens, self._count_tokens)
+
+    def _note_material(self, entry: _Entry, condenser: Condenser) -> None:
+        """Adds the turns that go into the summary now to what the chat endpoint is asked about."""
+        session, known = entry.session, entry.material
+        if not known.turns or len(known.turns) + len(session.waiting) > TURNS_MAX:
+            known = Material(session.summary_lines)
+        said = (msgspec.structs.replace(turn, content=spoken(turn)) for turn in session.waiting)
+        entry.material = Material(known.base, (*known.turns, *said))
+        if len(entry.material.turns) >= TURNS_MIN:
+            condenser.want(session.namespace)
 
     # -- checks --------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ again replaces what was said before.
 
 Threading: pure functions.
 
-Rejected: a summary by a language model on the path of a turn (seconds, and another text after a restart); TextRank (it
+Rejected: a summary by a language model on the path of a turn (seconds; `condensing` asks one behind it); TextRank (it
 favours what is repeated, while a decision is said once).
 """
 
@@ -55,17 +55,28 @@ def extended(
     summary: Summary, turns: Sequence[Message], max_tokens: int, count_tokens: Callable[[str], int]
 ) -> Summary:
     """The summary with turns that came after it; at most `max_tokens` in all."""
-    lines = {_key(line.text): line for line in summary}
+    lines = {_key(kept.text.partition(": ")[2]): kept for kept in summary}
     for turn in turns:
         for text, score in _sentences(turn):
             key = _key(text)
             lines.pop(key, None)
-            lines[key] = SummaryLine(text, score, count_tokens(text) + _LINE_BREAK_TOKENS)
+            lines[key] = line(turn.speaker, text, score, count_tokens)
     kept = list(lines.values())
-    total = sum(line.token_count for line in kept)
+    total = sum(one.token_count for one in kept)
     while total > max_tokens:
         total -= _drop_weakest(kept)
     return tuple(kept)
+
+
+def line(speaker: str, text: str, score: float, count_tokens: Callable[[str], int]) -> SummaryLine:
+    """A line of a summary."""
+    said = f"{speaker}: {text}"
+    return SummaryLine(said, score, count_tokens(said) + _LINE_BREAK_TOKENS)
+
+
+def spoken(turn: Message) -> str:
+    """What a turn says by itself: without code and blocks of recalled memories, of a long one the beginning."""
+    return _CODE.sub(" ", strip_blocks(turn.content[:TURN_MAX_CHARS]))
 
 
 def _drop_weakest(lines: list[SummaryLine]) -> int:
@@ -77,12 +88,11 @@ def _sentences(turn: Message) -> list[tuple[str, float]]:
     """The sentences of a turn that are worth keeping, with their scores."""
     if turn.speaker == "system":
         return []
-    spoken = _CODE.sub(" ", strip_blocks(turn.content[:TURN_MAX_CHARS]))
     found: list[tuple[str, float]] = []
-    for sentence in read(spoken).sentences[:SENTENCES_MAX]:
+    for sentence in read(spoken(turn)).sentences[:SENTENCES_MAX]:
         score = _score(sentence.cues, sentence.live, turn.speaker)
         if score >= _LEAST_SCORE:
-            found.append((f"{turn.speaker}: {shortened(sentence.text, SENTENCE_MAX_CHARS)}", score))
+            found.append((shortened(sentence.text, SENTENCE_MAX_CHARS), score))
     return found
 
 
@@ -99,4 +109,4 @@ def _score(cues: int, live: bool, speaker: str) -> float:
 
 def _key(text: str) -> str:
     """What two sayings of the same have in common: letters and digits of the sentence, not who said it."""
-    return re.sub(r"[\W_]+", "", text.partition(": ")[2].lower())
+    return re.sub(r"[\W_]+", "", text.lower())

@@ -15,12 +15,14 @@ from typing import Any
 import grpc
 
 from memsvc.errors import PermissionDenied, TokenMissing, Unauthenticated
-from memsvc.memory.owners import check, namespace_for
+from memsvc.memory.owners import Owners, check, namespace_for
 from memsvc.memory.places import Places
 from memsvc.model import Scope
 from memsvc.service import convert
+from memsvc.service.admission import HEAVY, Admission
 from memsvc.service.auth.principal import LOCAL, Caller
-from memsvc.service.auth.rules import RULES, AdminRule, Rule
+from memsvc.service.auth.rates import Rates
+from memsvc.service.auth.rules import RULES, AdminRule, OwnTokenRule, Rule, Whose, kind_of
 from memsvc.service.auth.tokens import Checked, Tokens
 
 HEADER = "authorization"
@@ -32,16 +34,20 @@ class Guard:
     listen on loopback only.
     """
 
-    def __init__(self, tokens: Tokens, places: Places, *, token_required: bool) -> None:
+    def __init__(
+        self, tokens: Tokens, places: Places, rates: Rates, admission: Admission, *, token_required: bool
+    ) -> None:
         self._tokens = tokens
         self._places = places
+        self._rates = rates
+        self.admission = admission
         self._token_required = token_required
 
     def gate(self, service: str) -> Gate:
         """What the calls of a service ask; `service` is its full name."""
         name = service.rpartition(".")[2] + "/"
         rows = {call.removeprefix(name): row for call, row in RULES.items() if call.startswith(name)}
-        return Gate(self, rows)
+        return Gate(self, rows, frozenset(call.removeprefix(name) for call in HEAVY if call.startswith(name)))
 
     def checked(self, context: grpc.ServicerContext) -> Checked | None:
         """The call's token; None for the local caller. Raises Unauthenticated and its kin."""
@@ -52,26 +58,42 @@ class Guard:
             raise TokenMissing("this server takes calls with a token only; see `memsvc token create`")
         return None
 
-    def allow(self, row: Rule | AdminRule | None, caller: Caller, request: Any) -> None:
-        """Raises PermissionDenied naming what is missing."""
+    def count(self, row: Rule | AdminRule | OwnTokenRule | None, checked: Checked) -> None:
+        """Counts a call of a token, whether it is allowed or not, against the tokens that it was made from as well.
+        Raises RateLimited.
+        """
+        kind = kind_of(row)
+        for token_id, per_minute in checked.limits:
+            self._rates.take(token_id, kind, per_minute[kind])
+
+    def allow(self, row: Rule | AdminRule | OwnTokenRule | None, caller: Caller, request: Any) -> None:
+        """Raises PermissionDenied naming what is missing, and NotFound for another agent's or project's session. The
+        local caller needs no right, but a session stays its agent's for it too.
+        """
         if caller.principal is None:
+            if isinstance(row, Rule) and row.whose is not None:
+                self._check_session(row.whose, caller, _checked_owners(request))
             return
         if row is None:
             raise PermissionDenied("no rule allows this call with a token")
         if isinstance(row, AdminRule):
             caller.check_admin(row.tenant(request))
             return
-        owners = convert.owners(request.owners)
-        check(owners)
+        if isinstance(row, OwnTokenRule):
+            return
+        owners = _checked_owners(request)
         caller.check_owners(owners)
-        if row.whose is not None and owners.session_id is not None:
-            theirs = row.whose(self._places, namespace_for(owners, Scope.SESSION))
-            caller.check_session_is_own(owners, theirs)
+        if row.whose is not None:
+            self._check_session(row.whose, caller, owners)
         for right, reach in row.needs:
             for scope, layer in reach(request, owners, self._places):
                 if scope == Scope.SESSION:
                     caller.check_session(owners)
                 caller.check_right(right, scope, layer)
+
+    def _check_session(self, whose: Whose, caller: Caller, owners: Owners) -> None:
+        if owners.session_id is not None:
+            caller.check_session_is_own(owners, whose(self._places, namespace_for(owners, Scope.SESSION)))
 
     def check_still(self, checked: Checked | None) -> None:
         """For streams: raises Unauthenticated and its kin when the token is not good any more."""
@@ -82,25 +104,35 @@ class Guard:
 class Gate:
     """A guard with one service's rows, by the name of the call."""
 
-    def __init__(self, guard: Guard, rows: dict[str, Rule | AdminRule]) -> None:
+    def __init__(self, guard: Guard, rows: dict[str, Rule | AdminRule | OwnTokenRule], heavy: frozenset[str]) -> None:
         self.check_still = guard.check_still
         self._guard = guard
         self._rows = rows
+        self._heavy = heavy
 
     def enter(self, call: str, request: Any, context: grpc.ServicerContext) -> Checked | None:
-        """The call's token, after the row of the call was applied. Raises Unauthenticated, PermissionDenied, and
-        InvalidArgument for what the call itself would refuse.
+        """The call's token, after the row of the call was applied. Raises Overloaded, Unauthenticated, RateLimited,
+        PermissionDenied, NotFound for another's session, and InvalidArgument for what the call itself would refuse.
         """
+        if call in self._heavy:
+            self._guard.admission.check()
         checked = self._guard.checked(context)
-        convert.refuse_unknown(request)
         if checked is not None:
-            self._guard.allow(self._rows.get(call), checked.caller, request)
+            self._guard.count(self._rows.get(call), checked)
+        convert.refuse_unknown(request)
+        self._guard.allow(self._rows.get(call), caller_of(checked), request)
         return checked
 
 
 def caller_of(checked: Checked | None) -> Caller:
     """Who calls."""
     return LOCAL if checked is None else checked.caller
+
+
+def _checked_owners(request: Any) -> Owners:
+    owners: Owners = convert.owners(request.owners)
+    check(owners)
+    return owners
 
 
 def _bearer(context: grpc.ServicerContext) -> str | None:

@@ -17,7 +17,7 @@ from enum import StrEnum
 import msgspec
 
 from memsvc.errors import InvalidArgument, LimitExceeded, NotFound, PermissionDenied
-from memsvc.memory.owners import DEFAULT_TENANT, Owners
+from memsvc.memory.owners import DEFAULT_TENANT, Owners, is_anothers
 from memsvc.model import Layer, Scope
 
 LOCAL_ACTOR = "local"
@@ -83,9 +83,17 @@ def parse_grant(text: str) -> Grant:
     )
 
 
+class Delegation(msgspec.Struct, frozen=True):
+    """One step of handing a right on: the agent that was given a token, and the token that it was made from."""
+
+    agent: str
+    parent: str
+
+
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """The identity of a token. `agent_id` "" is none; ANY stands for every id. `admin` is AdminService: of the tenant,
-    and with tenant ANY of the whole server. `read_only` takes everything but reading away.
+    and with tenant ANY of the whole server. `read_only` takes everything but reading away. `act` says through whose
+    hands the right came, nearest first.
     """
 
     token_id: str
@@ -96,6 +104,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     grants: tuple[Grant, ...] = ()
     read_only: bool = False
     admin: bool = False
+    act: tuple[Delegation, ...] = ()
 
 
 class Caller:
@@ -105,7 +114,7 @@ class Caller:
 
     def __init__(self, principal: Principal | None) -> None:
         self.principal = principal
-        self.actor = LOCAL_ACTOR if principal is None else f"token:{principal.token_id}"
+        self.actor = LOCAL_ACTOR if principal is None else _actor(principal)
         self._allowed = frozenset[tuple[Right, Scope, Layer]]() if principal is None else _allowed(principal)
 
     def check_owners(self, owners: Owners) -> None:
@@ -136,25 +145,21 @@ class Caller:
 
     def check_session_is_own(self, owners: Owners, theirs: Owners | None) -> None:
         """Raises PermissionDenied when an agent's principal leaves its id out of a call about a session, and NotFound
-        for a session that belongs to another agent or project than the call names; `theirs` None: to nobody yet.
+        for a session that belongs to another agent or project than the call names; `theirs` None: to nobody yet. Only
+        the local caller reaches a session without naming its agent and project.
         """
         principal = self.principal
-        if principal is None:
-            return
-        if owners.agent_id is None and principal.agent_id not in ("", ANY):
+        if principal is not None and owners.agent_id is None and principal.agent_id not in ("", ANY):
             raise PermissionDenied(
                 "a call about a session with an agent's token names owners.agent_id", owner="agent_id"
             )
-        for kept, given in (
-            ()
-            if theirs is None
-            else (
-                (theirs.agent_id, owners.agent_id),
-                (theirs.project_id, owners.project_id),
-            )
-        ):
-            if kept not in (None, given):
-                raise NotFound(f"no open session {owners.session_id}", session_id=owners.session_id or "")
+        if theirs is None:
+            return
+        is_unnamed = (theirs.agent_id is not None and owners.agent_id is None) or (
+            theirs.project_id is not None and owners.project_id is None
+        )
+        if is_anothers(theirs, owners) or (is_unnamed and principal is not None):
+            raise NotFound(f"no open session {owners.session_id}", session_id=owners.session_id or "")
 
     def may(self, right: Right, scope: Scope, layer: Layer) -> bool:
         """Whether it has the right."""
@@ -184,6 +189,11 @@ class Caller:
                 owner="tenant",
                 owner_id=tenant,
             )
+
+
+def _actor(principal: Principal) -> str:
+    """`token:` and the id; behind a `<` each, the tokens that it was made from."""
+    return "<".join(f"token:{one}" for one in (principal.token_id, *(step.parent for step in principal.act)))
 
 
 def _allowed(principal: Principal) -> frozenset[tuple[Right, Scope, Layer]]:

@@ -16,6 +16,7 @@ calls (seventy places to forget one).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from memsvc.memory.drafts import kind_and_layer
@@ -34,6 +35,7 @@ PERMANENT = (Layer.PERMANENT,)
 
 # Scopes and layers that a request touches. Raises InvalidArgument for what the call itself would refuse.
 Reach = Callable[[Any, Owners, Places], Iterable[Place]]
+Whose = Callable[[Places, Namespace], Owners | None]
 
 
 class Need(NamedTuple):
@@ -47,13 +49,30 @@ class Rule(NamedTuple):
     """A row: all of the needs. `whose` says whom the session belongs to that the call is about."""
 
     needs: tuple[Need, ...]
-    whose: Callable[[Places, Namespace], Owners | None] | None = None
+    whose: Whose | None = None
 
 
 class AdminRule(NamedTuple):
     """A row of AdminService: the tenant that a request looks after; ANY for the whole server."""
 
     tenant: Callable[[Any], str]
+
+
+class OwnTokenRule(NamedTuple):
+    """A row of a call about the token that it is made with: every principal may make it."""
+
+
+class Kind(StrEnum):
+    """What a call counts as where calls are counted."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+def kind_of(row: Rule | AdminRule | OwnTokenRule | None) -> Kind:
+    """READ for a call that needs no other right; so a call of AdminService is a WRITE."""
+    reads = isinstance(row, Rule) and all(need.right == Right.READ for need in row.needs)
+    return Kind.READ if reads else Kind.WRITE
 
 
 # -- where -------------------------------------------------------------------------------------------------------
@@ -236,7 +255,7 @@ def _of_session(*needs: tuple[Right, Reach]) -> Rule:
     return Rule(tuple(Need(*need) for need in needs), Places.owners_of_session)
 
 
-RULES: dict[str, Rule | AdminRule] = {
+RULES: dict[str, Rule | AdminRule | OwnTokenRule] = {
     "MemoryService/Write": _needs((WRITE, drafts(lambda r: [r.memory]))),
     "MemoryService/BatchWrite": _needs((WRITE, drafts(lambda r: r.memories))),
     "MemoryService/Recall": _needs((READ, named_and_filtered)),
@@ -257,7 +276,7 @@ RULES: dict[str, Rule | AdminRule] = {
     "SessionService/GetState": _of_session((READ, session)),
     "SessionService/UpdateState": _of_session((READ, session), (WRITE, session)),
     "SessionService/RecordToolOutput": _of_session((WRITE, session)),
-    "SessionService/Assemble": _of_session((READ, session), (READ, context)),
+    "SessionService/Assemble": _of_session((READ, context)),
     "SessionService/End": _of_session((WRITE, session), (WRITE, kept_of_session)),
     "SessionService/GetConsolidation": Rule((Need(READ, session),), Places.owners_of_ended),
     "SessionService/List": _of_session((READ, session)),
@@ -302,4 +321,5 @@ RULES: dict[str, Rule | AdminRule] = {
     "AdminService/ListTokens": AdminRule(_of_request),
     "AdminService/RevokeToken": AdminRule(_of_request),
     "AdminService/RotateKeys": AdminRule(_server),
+    "TokenService/Exchange": OwnTokenRule(),
 }

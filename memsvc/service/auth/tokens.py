@@ -23,7 +23,9 @@ from memsvc.memory.drafts import check_length
 from memsvc.memory.owners import DEFAULT_TENANT, ID_MAX_CHARS
 from memsvc.memory.token_register import TokenRecord, TokenRegister
 from memsvc.service.auth.keys import SigningKeys
-from memsvc.service.auth.principal import ANY, Caller, Principal, parse_grants
+from memsvc.service.auth.principal import ANY, Caller, Delegation, Principal, parse_grants
+from memsvc.service.auth.rates import PER_MINUTE_MAX
+from memsvc.service.auth.rules import Kind
 
 ALGORITHM = "EdDSA"
 ISSUER = "memsvc"
@@ -48,7 +50,7 @@ class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a token says; times are UTC seconds."""
+    """What a token says; times are UTC seconds; calls a minute are 0 for the server's defaults."""
 
     iss: str
     aud: str
@@ -63,16 +65,27 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     grants: tuple[str, ...] = ()
     read_only: bool = False
     admin: bool = False
+    act: tuple[Delegation, ...] = ()
+    reads_per_minute: int = 0
+    writes_per_minute: int = 0
+
+    def per_minute(self) -> dict[Kind, int]:
+        """How many calls of a kind it may make a minute; 0 for the server's default."""
+        return {Kind.READ: self.reads_per_minute, Kind.WRITE: self.writes_per_minute}
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """A token whose signature and form hold: who it is, and when it is good, in UTC microseconds."""
+    """A token whose signature and form hold: who it is, when it is good, in UTC microseconds, the ids of the tokens
+    that it was made from, which must be good as well, and how many calls a minute it and each of those may make.
+    """
 
     caller: Caller
     token_id: str
     kid: str
     not_before_us: int
     expire_time_us: int
+    parents: tuple[str, ...]
+    limits: tuple[tuple[str, dict[Kind, int]], ...]
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +99,10 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     grants: tuple[str, ...] = ()
     read_only: bool = False
     admin: bool = False
+    reads_per_minute: int = 0
+    writes_per_minute: int = 0
     ttl_us: int = TTL_DEFAULT_US
+    act: tuple[Delegation, ...] = ()
 
 
 class Tokens:
@@ -126,11 +142,14 @@ class Tokens:
         """Whether a checked token is still good; returns the time. Raises Unauthenticated, TokenExpired and
         TokenRevoked.
         """
-        record = self.register.get(checked.token_id)
-        if record is None or self._keys.verifier(checked.kid) is None:
+        if self._keys.verifier(checked.kid) is None:
             raise _invalid()
-        if record.revoke_time_us:
-            raise TokenRevoked("the token was revoked; ask for a new one", token_id=checked.token_id)
+        for token_id in (checked.token_id, *checked.parents):
+            record = self.register.get(token_id)
+            if record is None:
+                raise _invalid()
+            if record.revoke_time_us:
+                raise TokenRevoked("the token was revoked; ask for a new one", token_id=token_id)
         now_us = self._clock_us()
         if now_us >= checked.expire_time_us:
             raise TokenExpired("the token has expired; ask for a new one", token_id=checked.token_id)
@@ -158,10 +177,26 @@ class Tokens:
                 grants=parse_grants(claims.grants),
                 read_only=claims.read_only,
                 admin=claims.admin,
+                act=claims.act,
             )
         except (jwt.PyJWTError, msgspec.MsgspecError, ValueError, RecursionError, InvalidArgument) as error:
             raise _invalid() from error
-        return Checked(Caller(principal), claims.jti, header.kid, claims.nbf * _MICROS, claims.exp * _MICROS)
+        return Checked(
+            caller=Caller(principal),
+            token_id=claims.jti,
+            kid=header.kid,
+            not_before_us=claims.nbf * _MICROS,
+            expire_time_us=claims.exp * _MICROS,
+            parents=tuple(step.parent for step in claims.act),
+            limits=((claims.jti, claims.per_minute()), *map(self._limits, claims.act)),
+        )
+
+    def _limits(self, step: Delegation) -> tuple[str, dict[Kind, int]]:
+        """A parent's. Raises Unauthenticated when it is not known any more."""
+        record = self.register.get(step.parent)
+        if record is None:
+            raise _invalid()
+        return step.parent, identity(record).per_minute()
 
     # -- issuing -------------------------------------------------------------------------------------------------
 
@@ -185,6 +220,9 @@ class Tokens:
             grants=grants,
             read_only=wanted.read_only,
             admin=wanted.admin,
+            act=wanted.act,
+            reads_per_minute=wanted.reads_per_minute,
+            writes_per_minute=wanted.writes_per_minute,
         )
         token = jwt.encode(msgspec.to_builtins(claims), key, ALGORITHM, {"kid": kid})
         if len(token) > TOKEN_MAX_CHARS:
@@ -249,6 +287,9 @@ def _check_wanted(wanted: Wanted) -> None:
         raise InvalidArgument("tenant * is for tokens with admin only", field="tenant")
     if not TTL_MIN_US <= wanted.ttl_us <= TTL_MAX_US:
         raise InvalidArgument(f"ttl must be from 1 minute to {TTL_MAX_US // _DAY_US} days", field="ttl")
+    for field in ("reads_per_minute", "writes_per_minute"):
+        if not 0 <= getattr(wanted, field) <= PER_MINUTE_MAX:
+            raise InvalidArgument(f"{field} must be from 0 (the server's default) to {PER_MINUTE_MAX}", field=field)
     for field in ("user_ids", "project_ids"):
         ids = getattr(wanted, field)
         if len(ids) > OWNERS_MAX:

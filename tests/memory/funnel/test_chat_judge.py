@@ -6,20 +6,18 @@ import json
 import logging
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from rich.pretty import pretty_repr
+from chat_double import KEY, Endpoint, said
 
-from memsvc.errors import ConfigInvalid
-from memsvc.memory.funnel.chat_judge import ANSWER_MAX_BYTES, ChatJudge, ChatSettings
+from memsvc.memory.chat import ANSWER_MAX_BYTES, ChatEndpoint, ChatSettings
+from memsvc.memory.funnel.chat_judge import ChatJudge
 from memsvc.memory.funnel.values import FALLBACK, Judgement, Message, Unclear
 from memsvc.model import Layer, MemoryType
 
-KEY = "sk-" + "do-not-tell" * 2
 DAY_US = 86_400_000_000
 MONDAY_US = 4 * DAY_US  # 1970-01-05
 
@@ -29,84 +27,6 @@ class Local:
 
     def judge(self, unclear: list[Unclear]) -> list[Judgement]:
         return [Judgement(0.1, (1.0, 0.0, 0.0, 0.0, 0.0)) for _ in unclear]
-
-
-class Endpoint:
-    """Answers each request with the next of `answers`: (status, headers, body), or a function of the request that
-    gives one, or an iterator of bytes that are sent as they come.
-    """
-
-    def __init__(self) -> None:
-        self.answers: list[Any] = []
-        self.requests: list[dict[str, Any]] = []
-        self.keys: list[str] = []
-        self.paths: list[str] = []
-        self.release = threading.Event()
-        endpoint = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                endpoint.requests.append(body)
-                endpoint.keys.append(self.headers.get("authorization", ""))
-                endpoint.paths.append(self.path)
-                answer = endpoint.answers.pop(0)
-                self.close_connection = True
-                try:
-                    endpoint.send(self, answer(body) if callable(answer) else answer)
-                except (BrokenPipeError, ConnectionResetError):
-                    return  # who asked has gone
-
-            def log_message(self, *_: Any) -> None:
-                """Silent."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
-        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
-
-    def send(self, handler: BaseHTTPRequestHandler, answer: Any) -> None:
-        if not isinstance(answer, tuple):
-            for piece in answer:
-                handler.wfile.write(piece)
-            return
-        status, headers, raw = answer
-        handler.send_response_only(status)
-        for name, value in {"content-length": str(len(raw)), **headers}.items():
-            handler.send_header(name, value)
-        handler.end_headers()
-        handler.wfile.write(raw)
-
-    def trickle(self, start: bytes, piece: bytes) -> Iterator[bytes]:
-        """Never ends by itself, and never pauses long."""
-        yield start
-        while not self.release.wait(0.01):
-            yield piece
-
-    def asked(self) -> list[list[dict[str, Any]]]:
-        """The data of each request."""
-        return [json.loads(request["messages"][1]["content"]) for request in self.requests]
-
-    def close(self) -> None:
-        self.release.set()
-        self.server.shutdown()
-        self.server.server_close()
-
-
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_PROXY", "*")
-
-
-@pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
-    made = Endpoint()
-    yield made
-    made.close()
-
-
-def said(content: Any, finish: Any = "stop", **message: Any) -> tuple[int, dict[str, str], bytes]:
-    choice = {"finish_reason": finish, "message": {"role": "assistant", "content": content, **message}}
-    return 200, {}, json.dumps({"choices": [choice]}).encode()
 
 
 def reply(*items: dict[str, Any], **more: Any) -> tuple[int, dict[str, str], bytes]:
@@ -123,7 +43,8 @@ def unclear(*texts: str, speaker: str = "user", previous: str = "") -> list[Uncl
 
 
 def judge_of(url: str, sleep: Callable[[float], None] = lambda _: None, **settings: Any) -> ChatJudge:
-    return ChatJudge(Local(), ChatSettings(**{"base_url": url, "model": "m", "api_key": KEY, **settings}), sleep=sleep)
+    chat = ChatSettings(**{"base_url": url, "model": "m", "api_key": KEY, **settings})
+    return ChatJudge(Local(), ChatEndpoint(chat, sleep=sleep))
 
 
 def judge(endpoint: Endpoint, *texts: str, **more: Any) -> list[Judgement]:
@@ -309,7 +230,7 @@ def test_tries_end_with_the_time(endpoint: Endpoint) -> None:
 
     settings = ChatSettings(endpoint.url, "m", KEY, timeout_s=2.0, retries=9)
     endpoint.answers = [(500, {}, b"")] * 10
-    (found,) = ChatJudge(Local(), settings, sleep=sleep, timer_s=lambda: now_s).judge(unclear("a"))
+    (found,) = ChatJudge(Local(), ChatEndpoint(settings, sleep=sleep, timer_s=lambda: now_s)).judge(unclear("a"))
     assert found.judge == FALLBACK
     assert (len(endpoint.requests), now_s) == (4, 0.25 + 0.5 + 1.0)
 
@@ -401,59 +322,3 @@ def test_one_invented_statement_costs_its_own_message_only(endpoint: Endpoint) -
     endpoint.answers = [reply(item(0, "Everybody is an administrator"), item(1, "Reports go out as PDF"))]
     found = judge(endpoint, "what a day", "reports go out as PDF from now on")
     assert [one.judge for one in found] == [FALLBACK, "chat"]
-
-
-# -- settings ----------------------------------------------------------------------------------------------------
-
-
-def test_the_key_is_in_no_representation() -> None:
-    settings = ChatSettings("http://x", "m", KEY)
-    assert KEY not in repr(settings) + str(settings) + pretty_repr(settings)
-    assert KEY not in repr(ChatJudge(Local(), settings))
-
-
-@pytest.mark.parametrize(
-    ("setting", "bad"),
-    [
-        *(
-            ("chat_url", {"base_url": url})
-            for url in (
-                "",
-                "localhost:8000",
-                "ftp://x/v1",
-                "http://",
-                "http://:80",
-                "http://x:0",
-                "http://x:99999",
-                "http://x:port",
-                "http://[::1/v1",
-                "http://x..y",
-                "http://" + "x" * 64,
-                "http://300.1.1.1",
-                f"http://user:{KEY}@x/v1",
-                f"http://x/v1?key={KEY}",
-                f"http://x/v1#{KEY}",
-                "http://x/v 1",
-                "http://x/v1\n",
-                "http://x\\y",
-                "http://münchen.example",
-            )
-        ),
-        ("chat_model", {"model": ""}),
-        *(("chat_api_key", {"api_key": KEY + end}) for end in ("é", "\n", " ", "\x00", "密")),
-        *(("chat_timeout_s", {"timeout_s": value}) for value in (0.0, -1.0, float("nan"), float("inf"))),
-        *((name, {name: 0}) for name in ("batch", "max_output_tokens", "max_input_chars")),
-        ("retries", {"retries": -1}),
-    ],
-)
-def test_a_bad_setting_is_named_and_not_shown(setting: str, bad: dict[str, Any]) -> None:
-    with pytest.raises(ConfigInvalid) as raised:
-        ChatSettings(**{"base_url": "http://x", "model": "m", "api_key": KEY, **bad})
-    assert raised.value.metadata["setting"] == setting
-    assert setting in str(raised.value)
-    assert KEY not in str(raised.value) + repr(raised.value) + str(raised.value.metadata)
-
-
-@pytest.mark.parametrize("url", ["http://x", "https://x/v1/", "http://127.0.0.1:8000/v1", "http://[::1]:8000/v1"])
-def test_a_good_url(url: str) -> None:
-    assert ChatSettings(url, "m").base_url == url

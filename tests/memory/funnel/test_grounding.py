@@ -22,6 +22,7 @@ GROUNDED = [
     # zh
     ("用户偏好 PDF 报告", "以后报告都用 PDF"),
     ("用户不喝咖啡", "我不喝咖啡，只喝茶"),
+    ("周报用 PDF，不用 Word", "周报用 PDF，不要用 Word"),
     ("用户只喝茶", "我不喝咖啡，只喝茶"),
     ("退款期限是三十天", "我们的退款期限是三十天，别忘了"),
     # ja
@@ -62,6 +63,8 @@ UNGROUNDED = {
         ("用户不喝红茶", "不喝咖啡，红茶"),
         ("Disable dark mode", "enable dark mode"),
         ("用户喝咖啡", "我不喝咖啡，只喝茶"),
+        ("周报用 Word", "周报用 PDF，不要用 Word"),
+        ("Use Word for the weekly report", "use PDF for the weekly report, and never Word"),
         ("用户不喝茶", "我不喝咖啡，只喝茶"),
         ("周五可以发布", "周五不可以发布"),
         ("コーヒーは飲む", "コーヒーは飲まない"),

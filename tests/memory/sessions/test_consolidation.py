@@ -40,7 +40,9 @@ class KeptSessions:
             Message("user" if i % 2 == 0 else "agent", text, NOON_US + i * 1_000_000) for i, text in enumerate(contents)
         ]
         goal = SimpleNamespace(**{"goal": "", "finished": [], "pending": [], **state})
-        self.open[namespace] = SimpleNamespace(tool=tool, state=goal, turn_count=len(contents), sealed=False)
+        self.open[namespace] = SimpleNamespace(
+            owners=owners, tool=tool, state=goal, turn_count=len(contents), sealed=False
+        )
         return namespace
 
     def open_session(self, namespace):

@@ -11,6 +11,8 @@ from memsvc.service.auth.keys import SigningKeys
 from memsvc.service.auth.tokens import Tokens
 from memsvc.storage.lmdb_engine import LmdbEngine
 
+KEEP_US = 30 * 86_400_000_000  # of expired tokens' records
+
 
 class Clock:
     def __init__(self) -> None:
@@ -39,7 +41,7 @@ def make_tokens(engine, tmp_path, clock):
 
     def make() -> Tokens:
         keys = SigningKeys(tmp_path / "keys", clock_us=clock)
-        register = TokenRegister(engine, flush_s=3600)
+        register = TokenRegister(engine, flush_s=3600, clock_us=clock, keep_expired_us=KEEP_US)
         return Tokens(keys, register, clock_us=clock, make_id=lambda: f"tok_{next(numbers):04}")
 
     return make

@@ -20,7 +20,6 @@ from memsvc.errors import (
     Unauthenticated,
 )
 from memsvc.memory.owners import Owners
-from memsvc.memory.token_register import TokenRegister
 from memsvc.model import Namespace, Scope
 from memsvc.service.auth.tokens import CACHE_ENTRIES, TOKEN_MAX_CHARS, TTL_MIN_US, Wanted, identity
 
@@ -152,12 +151,37 @@ def test_the_register_lists_by_tenant_page_by_page(tokens):
         tokens.register.page("t", 3, "x")
 
 
-def test_the_store_holds_the_register_and_verifies(tokens, engine):
+def test_records_go_some_time_after_their_tokens_expired(tokens, make_tokens, clock):
+    day_us = 86_400_000_000
+    short, _ = tokens.issue(Wanted(ttl_us=day_us), "local")
+    long, kept = tokens.issue(Wanted(ttl_us=90 * day_us), "local")
+    revoked, _ = tokens.issue(Wanted(ttl_us=90 * day_us), "local")
+    tokens.check(short)
+    tokens.revoke(claims_of(revoked)["jti"])
+    clock.now_us += 31 * day_us - 1
+    assert tokens.register.prune() == 0
+    with pytest.raises(TokenExpired):
+        tokens.check(short)
+    clock.now_us += 1
+    assert tokens.register.prune() == 1
+    assert tokens.register.prune() == 0
+    assert tokens.register.flush() == 0, "nothing brings it back"
+    for present in (tokens, make_tokens()):
+        with pytest.raises(Unauthenticated):
+            present.check(short)
+        with pytest.raises(NotFound):
+            present.get(claims_of(short)["jti"])
+        assert present.check(long).token_id == kept.token_id
+        with pytest.raises(TokenRevoked):
+            present.check(revoked)
+
+
+def test_the_store_holds_the_register_and_verifies(tokens, engine, make_tokens):
     tokens.issue(WANTED, "local")
     assert list(engine.verify()) == []
     with engine.read() as txn:
         assert txn.head(Namespace("t", Scope.GLOBAL, "")).sequence == 0
-    assert TokenRegister(engine, flush_s=1).get("tok_0001").name == "n"
+    assert make_tokens().get("tok_0001").name == "n"
 
 
 @pytest.mark.parametrize(
@@ -257,3 +281,9 @@ def test_the_cache_is_bounded(tokens, monkeypatch):
     tokens._cache.update({bytes([i % 256, i // 256]): None for i in range(CACHE_ENTRIES)})
     tokens.check(token)
     assert len(tokens._cache) == 1
+
+
+def test_a_token_from_before_limits_has_the_servers_defaults(tokens):
+    token, _ = tokens.issue(WANTED, "local")
+    older = resigned(tokens, token, reads_per_minute=None, writes_per_minute=None)
+    assert tokens.check(older).per_minute == {"read": 0, "write": 0}

@@ -27,7 +27,8 @@ if _version_not_supported:
 
 class SessionServiceStub:
     """Working memory. A session is named by owners.session_id of a user, project or agent; it lives in memory, survives a
-    restart of the server, and ends by End or when its time to live has passed without a call.
+    restart of the server, and ends by End or when its time to live has passed without a call. It belongs to the agent and
+    project that Start names: for a call that names others there is no such session (NOT_FOUND), ended or not.
     """
 
     def __init__(self, channel):
@@ -85,7 +86,8 @@ class SessionServiceStub:
 
 class SessionServiceServicer:
     """Working memory. A session is named by owners.session_id of a user, project or agent; it lives in memory, survives a
-    restart of the server, and ends by End or when its time to live has passed without a call.
+    restart of the server, and ends by End or when its time to live has passed without a call. It belongs to the agent and
+    project that Start names: for a call that names others there is no such session (NOT_FOUND), ended or not.
     """
 
     def Start(self, request, context):
@@ -211,7 +213,8 @@ def add_SessionServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class SessionService:
     """Working memory. A session is named by owners.session_id of a user, project or agent; it lives in memory, survives a
-    restart of the server, and ends by End or when its time to live has passed without a call.
+    restart of the server, and ends by End or when its time to live has passed without a call. It belongs to the agent and
+    project that Start names: for a call that names others there is no such session (NOT_FOUND), ended or not.
     """
 
     @staticmethod
