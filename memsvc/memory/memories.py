@@ -380,7 +380,8 @@ class OneWrite:
             return _result(blocking, Outcome.REJECTED, _BLOCKED, ())
         decision = Decision(outcome=Outcome.PENDING)
         for other in said:
-            if other.status == Status.PENDING and _says_the_same(other, memory) and self._is_own(other):
+            waits = other.status == Status.PENDING and other.supersedes == memory.supersedes
+            if waits and _says_the_same(other, memory) and self._is_own(other):
                 return _result(other, Outcome.PENDING, decision, ())
         stored = self._put(memory, vector, ChangeKind.CREATED, None, "")
         return _result(stored, Outcome.PENDING, decision, ())

@@ -104,6 +104,7 @@ def test_what_it_was_to_replace_may_be_gone(service, owners, everybody):
     decide(service, owners, everybody, old, ItemAction.APPROVE)
     one = write(service, owners, "Version 2 of the handbook counts.", supersedes=(old,)).memory_id
     two = write(service, owners, "Lunch is at noon.", supersedes=(old,)).memory_id
+    assert write(service, owners, "Lunch is at noon.").memory_id != two  # what it is to replace is part of what it asks
     assert service.memories.get(everybody, old, 0).status == Status.ACTIVE
     assert decide(service, owners, everybody, one, ItemAction.APPROVE).outcome == Outcome.SUPERSEDED
     assert decide(service, owners, everybody, two, ItemAction.APPROVE).outcome == Outcome.CREATED
