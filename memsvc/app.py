@@ -45,6 +45,7 @@ from memsvc.memory.places import Places
 from memsvc.memory.policies import Policies
 from memsvc.memory.recall import Recaller
 from memsvc.memory.reindex import check_model
+from memsvc.memory.reviewing import Reviews
 from memsvc.memory.sessions.condensing import ChatSummary, Condenser
 from memsvc.memory.sessions.consolidation import Consolidator
 from memsvc.memory.sessions.sessions import Sessions, SessionSettings
@@ -74,6 +75,7 @@ from memsvc.service.event_servicer import EventServicer
 from memsvc.service.fact_servicer import FactServicer
 from memsvc.service.memory_servicer import MemoryServicer
 from memsvc.service.permanent_servicer import PermanentServicer
+from memsvc.service.review_servicer import ReviewServicer
 from memsvc.service.server import GrpcServer, Served, check_listen
 from memsvc.service.session_servicer import SessionServicer
 from memsvc.service.skill_servicer import SkillServicer
@@ -93,6 +95,8 @@ from memsvc.v1 import (
     fact_service_pb2_grpc,
     permanent_service_pb2,
     permanent_service_pb2_grpc,
+    review_service_pb2,
+    review_service_pb2_grpc,
     session_service_pb2,
     session_service_pb2_grpc,
     skill_service_pb2,
@@ -251,6 +255,14 @@ class Service:
         )
         self.forgetting = Forgetting(self.transactions)
         self.settling = Settling(self.transactions, self.policies, settings.content_max_bytes)
+        self.reviews = Reviews(
+            self.transactions,
+            self.arbiter,
+            self.memories,
+            self.settling,
+            self.policies,
+            content_max_bytes=settings.content_max_bytes,
+        )
         self.ingestor = Ingestor(
             self.transactions,
             self.memories,
@@ -357,6 +369,11 @@ class Service:
                 SkillServicer(self.skills, Proposals(self.skills)),
                 skill_service_pb2_grpc.add_SkillServiceServicer_to_server,
                 _name(skill_service_pb2),
+            ),
+            Served(
+                ReviewServicer(self.reviews, clock_us=now_us),
+                review_service_pb2_grpc.add_ReviewServiceServicer_to_server,
+                _name(review_service_pb2),
             ),
             Served(
                 TokenServicer(self.tokens, clock_us=now_us),

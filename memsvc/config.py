@@ -54,7 +54,7 @@ class Settings(BaseSettings):
     latency_budget_ms: float = Field(50.0, gt=0, le=60_000, description="Budget of a recall that names none.")
     worker_threads: int = Field(16, ge=1, le=1024, description="Calls served at once.")
     admission_queue_max: int = Field(
-        64,
+        0,
         ge=0,
         le=1_000_000,
         description="Calls that may wait before heavy ones are refused; 0: any number.",

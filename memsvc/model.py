@@ -57,7 +57,9 @@ class Scope(IntEnum):
 
 
 class Status(IntEnum):
-    """Where a memory is in its life. ACTIVE and CONTESTED come back from a recall; the rest only when asked for."""
+    """Where a memory is in its life. ACTIVE and CONTESTED come back from a recall; the rest only when asked for,
+    and PENDING never.
+    """
 
     ACTIVE = 1
     SUPERSEDED = 2
@@ -70,6 +72,7 @@ class Status(IntEnum):
 
 
 RECALLABLE = (Status.ACTIVE, Status.CONTESTED)
+APPROVED = tuple(status for status in Status if status != Status.PENDING)
 EXPIRING = (*RECALLABLE, Status.STAGED)  # statuses that an expire time ends
 
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 # The order of --help.
 # isort: off
-from memsvc.cli import memories, learning, reviewing  # noqa: F401  # they register commands
+from memsvc.cli import memories, learning, reviewing, review_queue  # noqa: F401  # they register commands
 from memsvc.cli import facts, events, skills, sessions, context, permanent  # noqa: F401
 from memsvc.cli import serving, admin, tokens, audit, lifecycle, models  # noqa: F401
 

@@ -87,7 +87,7 @@ def told(result: WriteResult) -> list[str]:
         "rejected": f"{result.memory_id} stands against it",
         "contested": f"it stands in for {others} until somebody decides, see `memsvc conflicts list`",
         "staged": "it is kept aside until the same is said in another session",
-        "pending": "it waits for approval",
+        "pending": f"it waits for approval: memsvc review resolve {result.memory_id} approve",
     }
     first = f"{result.outcome} {result.memory_id}"
     return [first] if result.outcome not in told_of else [first, f"  {told_of[result.outcome]}{why}"]

@@ -47,7 +47,7 @@ _INDEX = re.compile(r"decisions\[(\d+)\]")
 PAGE_SIZE = 1000
 REVIEW_TIMEOUT_S = 120.0
 
-review_app = typer.Typer(help="Review what was learnt: export a checklist, apply it.", no_args_is_help=True)
+review_app = typer.Typer(help="Decide what waits for a person; review what was learnt.", no_args_is_help=True)
 app.add_typer(review_app, name="review")
 
 

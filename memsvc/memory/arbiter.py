@@ -132,11 +132,11 @@ class _Look:
         float32.
         """
         rows = self._nearest(vector)
-        lists = [(KEY_STAGED, "", STAGED_MAX), (KEY_BLOCKED, "", BLOCKED_MAX)]
-        if subject:
-            lists.append((KEY_SUBJECT, subject, BY_SUBJECT))
-        for kind, text, limit in lists:
-            listed = self.segment.standing_rows(kind, text, limit)
+        for listed in (
+            self.segment.standing_rows(KEY_STAGED, "", STAGED_MAX),
+            self.segment.standing_rows(KEY_BLOCKED, "", BLOCKED_MAX),
+            self._about(subject),
+        ):
             if listed.size:
                 cosines = self.segment.vectors.block[listed] @ vector
                 rows.update(zip(listed.tolist(), cosines.tolist(), strict=True))
@@ -144,6 +144,14 @@ class _Look:
         if archived.size:
             rows.update(_best(archived, self.segment.vectors.block[archived] @ vector))
         return list(rows.items())
+
+    def _about(self, subject: str) -> NDArray[np.int64]:
+        """The newest rows of a subject; what waits for approval takes no place among them."""
+        if not subject:
+            return np.empty(0, np.int64)
+        listed = self.segment.standing_rows(KEY_SUBJECT, subject, self.sequence)
+        approved: NDArray[np.int64] = listed[self.segment.columns.status[listed] != Status.PENDING][-BY_SUBJECT:]
+        return approved
 
     def _nearest(self, vector: NDArray[np.float32]) -> dict[int, float]:
         """The NEAREST rows, best first. A recall would also gather and rank recent rows, for as long again."""
@@ -197,7 +205,8 @@ class _Window:
 
     def _add(self, txn: ReadTxn, model_id: str, memory: Memory) -> None:
         self.memories[memory.memory_id] = memory
-        vector = txn.vector(self.namespace, model_id, vector_hash(memory)) if is_checked(memory) else None
+        counts = is_checked(memory) and memory.status != Status.PENDING
+        vector = txn.vector(self.namespace, model_id, vector_hash(memory)) if counts else None
         if vector is None:
             return
         slot = self.slots.setdefault(memory.memory_id, len(self.slots))

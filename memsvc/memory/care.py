@@ -92,6 +92,8 @@ def verify_store(engine: Engine, segments_directory: Path) -> Iterator[VerifyPro
 def _verify_segment(engine: Engine, segments: SegmentStore, head: NamespaceHead) -> Iterator[VerifyProblem]:
     segment = segments.get(head.namespace)
     where = f"segment of {head.namespace.scope.name} namespace, sequence {head.sequence}"
+    if segment is None and not head.sequence:  # it has entries of the permanent store, and never had a memory
+        return
     if segment is None or segment.sequence < head.sequence:
         yield VerifyProblem(where, "is behind the store")
         return

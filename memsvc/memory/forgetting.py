@@ -16,6 +16,7 @@ import msgspec
 from memsvc.errors import Cancelled, MemsvcError
 from memsvc.memory.owners import DEFAULT_TENANT, Owners
 from memsvc.memory.transactions import Committed, Mutation, Transactions, check_etag, find, heads
+from memsvc.memory.waiting import SEES_ALL, Viewer, check_changeable
 from memsvc.model import ChangeKind, Filter, Memory, Namespace, Status
 from memsvc.retrieval.segments import Applied
 from memsvc.storage.engine import WriteTxn
@@ -45,6 +46,8 @@ class Forgetting:
         etag: str,
         reason: str,
         mutation: Mutation,
+        *,
+        viewer: Viewer = SEES_ALL,
     ) -> ForgetResult:
         """Forgets memories by id, all or none. Raises NotFound naming an id that is not there, EtagMismatch."""
         wanted = list(dict.fromkeys(memory_ids))
@@ -54,6 +57,7 @@ class Forgetting:
             already = []
             for memory_id in wanted:
                 before = find(txn.get, namespaces, memory_id, 0)
+                check_changeable(txn, before, viewer)
                 check_etag(before, etag)
                 if before.status == Status.FORGOTTEN:
                     already.append(memory_id)

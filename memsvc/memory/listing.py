@@ -18,7 +18,8 @@ from memsvc.errors import Cancelled, InvalidArgument, NotFound
 from memsvc.memory import page_tokens
 from memsvc.memory.drafts import check_memory_id
 from memsvc.memory.feed import ChangeEvent, change_events
-from memsvc.model import RECALLABLE, Filter, Memory, Namespace, Status, effective_status
+from memsvc.memory.waiting import SEES_ALL, Viewer, check_shown, is_shown, shown_event
+from memsvc.model import APPROVED, RECALLABLE, Filter, Memory, Namespace, effective_status
 from memsvc.storage.engine import Engine
 
 PAGE_SIZE_DEFAULT = 50
@@ -51,8 +52,12 @@ def list_memories(
     page_token: str,
     now_us: int,
     still_wanted: Callable[[], bool] = lambda: True,
+    *,
+    viewer: Viewer = SEES_ALL,
 ) -> tuple[list[Memory], str]:
-    """One page, newest first by creation, and the token of the next ("" on the last). Raises InvalidArgument."""
+    """One page, newest first by creation, and the token of the next ("" on the last). PENDING memories only where the
+    condition names that status. Raises InvalidArgument.
+    """
     after_id, _ = _after(page_token, "list")
     page: list[Memory] = []
     with engine.read() as txn:
@@ -60,7 +65,7 @@ def list_memories(
         for seen, memory in enumerate(heapq.merge(*scans, key=lambda m: m.memory_id, reverse=True)):
             if seen % STOP_CHECK_ROWS == STOP_CHECK_ROWS - 1 and not still_wanted():
                 raise Cancelled("the caller is gone")
-            if not _wanted(memory, condition, include_inactive, now_us):
+            if not _wanted(memory, condition, include_inactive, now_us) or not is_shown(txn, memory, viewer):
                 continue
             if len(page) == size:
                 return page, page_tokens.encode("list", page[-1].memory_id, 0)
@@ -69,16 +74,24 @@ def list_memories(
 
 
 def _wanted(memory: Memory, condition: Filter, include_inactive: bool, now_us: int) -> bool:
-    statuses = condition.statuses or (tuple(Status) if include_inactive else RECALLABLE)
+    statuses = condition.statuses or (APPROVED if include_inactive else RECALLABLE)
     if effective_status(memory, now_us) not in statuses:
         return False
     return condition.matches(memory)
 
 
 def history(
-    engine: Engine, namespaces: Sequence[Namespace], memory_id: str, size: int, page_token: str
+    engine: Engine,
+    namespaces: Sequence[Namespace],
+    memory_id: str,
+    size: int,
+    page_token: str,
+    *,
+    viewer: Viewer = SEES_ALL,
 ) -> tuple[list[ChangeEvent], str]:
-    """One page of a memory's changes, newest first, and the next token. Raises NotFound, InvalidArgument."""
+    """One page of a memory's changes, newest first, and the next token. Raises NotFound, InvalidArgument. Versions that
+    are not for the viewer are left out, so that a page may be short.
+    """
     check_memory_id(memory_id, "memory_id")
     _, below = _after(page_token, "history")
     with engine.read() as txn:
@@ -87,9 +100,12 @@ def history(
             if not versions:
                 continue
             newest = versions[::-1][:size]
-            events: list[ChangeEvent] = []
+            if not below:
+                check_shown(txn, newest[0], viewer)
+            found: list[ChangeEvent] = []
             for memory in newest:
-                events += change_events(txn, namespace, txn.changes(namespace, memory.sequence - 1, 1))
+                found += change_events(txn, namespace, txn.changes(namespace, memory.sequence - 1, 1))
+            events = [event for event in (shown_event(txn, one, viewer) for one in found) if event is not None]
             more = newest[-1].version > 1
             return events, page_tokens.encode("history", memory_id, newest[-1].version) if more else ""
     raise NotFound(f"no memory {memory_id} in the namespaces of the given owners", memory_id=memory_id)

@@ -30,6 +30,7 @@ from memsvc.memory.owners import DEFAULT_TENANT, Owners, check, namespace_for
 from memsvc.memory.policies import Policies
 from memsvc.memory.sensitive import apply
 from memsvc.memory.transactions import Committed, Mutation, Transactions, check_etag, find
+from memsvc.memory.waiting import SEES_ALL, Viewer, check_shown, shown_event
 from memsvc.model import (
     NEVER_US,
     RECALLABLE,
@@ -40,6 +41,7 @@ from memsvc.model import (
     Memory,
     Namespace,
     Outcome,
+    Scope,
     Source,
     Status,
     content_hash,
@@ -156,7 +158,7 @@ class Memories:
             changes: list[Applied] = []
             transactions.check_model(model_id)
             docket = arbiter.docket(txn, model_id, nears, memories)
-            one = _One(self, txn, docket, mutation, changes)
+            one = OneWrite(self, txn, docket, mutation, changes)
             results = [one.store(m, v, near) for m, v, near in zip(memories, vectors, nears, strict=True)]
             return Committed(answer(results), changes)
 
@@ -195,21 +197,22 @@ class Memories:
             source=draft.source,
             importance=0.5 if draft.importance is None else draft.importance,
             confidence=1.0 if draft.confidence is None else draft.confidence,
-            status=Status.STAGED if draft.staged else Status.ACTIVE,
+            status=_first_status(draft, namespace),
             last_seen_time_us=now_us if draft.occur_time_us is None else draft.occur_time_us,
             supersedes=tuple(dict.fromkeys(draft.supersedes)),
             create_time_us=now_us,
             update_time_us=now_us,
             occur_time_us=now_us if draft.occur_time_us is None else draft.occur_time_us,
-            expire_time_us=self._expiry(draft, now_us),
+            expire_time_us=self._expiry(draft, namespace, now_us),
             embedding_model=self._transactions.embedder.model_id,
             embedding_dim=self._transactions.embedder.dim,
             event=draft.event,
         )
 
-    def _expiry(self, draft: Draft, now_us: int) -> int:
+    def _expiry(self, draft: Draft, namespace: Namespace, now_us: int) -> int:
         given = NEVER_US if draft.expire_time_us is None else draft.expire_time_us
-        return min(given, now_us + self._staging.ttl_us) if draft.staged else given
+        staged = _first_status(draft, namespace) == Status.STAGED
+        return min(given, now_us + self._staging.ttl_us) if staged else given
 
     # -- update --------------------------------------------------------------------------------------------------
 
@@ -222,6 +225,8 @@ class Memories:
         etag: str,
         reason: str,
         mutation: Mutation,
+        *,
+        viewer: Viewer = SEES_ALL,
     ) -> Memory:
         """Writes a new version with the patch's fields. Raises NotFound, NotActive, EtagMismatch."""
         now_us = self._clock_us()
@@ -238,6 +243,7 @@ class Memories:
         def change(txn: WriteTxn) -> Committed[Memory]:
             before = txn.get(current.namespace, memory_id)
             assert before is not None, "memories are never removed"
+            check_shown(txn, before, viewer)
             check_etag(before, etag)
             if before.status not in RECALLABLE:
                 raise NotActive(f"{memory_id} is {before.status.name}: it can't be updated", memory_id=memory_id)
@@ -257,17 +263,19 @@ class Memories:
                 ruling = arbiter.docket(txn, model_id, nears, [updated]).rule(
                     updated, fresh, nears[0], now_us, apart=True
                 )
-            one = _One(self, txn, None, mutation, changes)
+            one = OneWrite(self, txn, None, mutation, changes)
             return Committed(one.restate(updated, before, fresh, ruling, reason), changes)
 
         return transactions.mutate(owners, mutation, Memory, change)
 
     # -- read ----------------------------------------------------------------------------------------------------
 
-    def get(self, namespaces: Sequence[Namespace], memory_id: str, version: int) -> Memory:
+    def get(self, namespaces: Sequence[Namespace], memory_id: str, version: int, viewer: Viewer = SEES_ALL) -> Memory:
         """A version of a memory (0: the current one) in one of the namespaces. Raises NotFound."""
         with self._transactions.engine.read() as txn:
-            return find(txn.get, namespaces, memory_id, version)
+            memory = find(txn.get, namespaces, memory_id, version)
+            check_shown(txn, memory, viewer)
+            return memory
 
     def list_page(
         self,
@@ -277,6 +285,8 @@ class Memories:
         size: int,
         page_token: str,
         still_wanted: Callable[[], bool] = lambda: True,
+        *,
+        viewer: Viewer = SEES_ALL,
     ) -> tuple[list[Memory], str]:
         """See `listing.list_memories`."""
         return listing.list_memories(
@@ -288,13 +298,20 @@ class Memories:
             page_token,
             self._clock_us(),
             still_wanted,
+            viewer=viewer,
         )
 
     def history(
-        self, namespaces: Sequence[Namespace], memory_id: str, size: int, page_token: str
+        self, namespaces: Sequence[Namespace], memory_id: str, size: int, page_token: str, viewer: Viewer = SEES_ALL
     ) -> tuple[list[ChangeEvent], str]:
         """See `listing.history`."""
-        return listing.history(self._transactions.engine, namespaces, memory_id, size, page_token)
+        return listing.history(self._transactions.engine, namespaces, memory_id, size, page_token, viewer=viewer)
+
+    def shown(self, events: Sequence[ChangeEvent], viewer: Viewer) -> list[ChangeEvent]:
+        """What of these changes the viewer may read."""
+        with self._transactions.engine.read() as txn:
+            found = (shown_event(txn, event, viewer) for event in events)
+            return [event for event in found if event is not None]
 
 
 def _check_updatable(memory: Memory) -> None:
@@ -309,7 +326,7 @@ def _clean(value: Any, policy: Any, path: str) -> Any:
     return apply(value, policy, path) if isinstance(value, str | tuple | dict) else value
 
 
-class _One:
+class OneWrite:
     """Stores the memories of one transaction, one after the other."""
 
     def __init__(
@@ -324,6 +341,8 @@ class _One:
 
     def store(self, memory: Memory, vector: NDArray[np.float32], near: Near) -> WriteResult:
         """What becomes of a new memory."""
+        if memory.status == Status.PENDING:
+            return self._await_approval(memory, vector)
         if memory.supersedes:  # the caller has decided
             replaced = [_replaceable(self._txn, memory.namespace, memory_id) for memory_id in memory.supersedes]
             return self._create(memory, vector, replaced, Outcome.SUPERSEDED, Decision(outcome=Outcome.SUPERSEDED))
@@ -335,7 +354,7 @@ class _One:
         if standing is not None and standing.status != Status.ARCHIVED:
             return self._merge(standing, memory, _SAME_WORDS)
         assert self._docket is not None
-        ruling = self._docket.rule(memory, vector, near, memory.create_time_us)
+        ruling = self._docket.rule(memory, vector, near, memory.update_time_us)
         decision, about = ruling.decision, ruling.about
         if ruling.blocked:
             return _result(about[0], Outcome.REJECTED, _BLOCKED, ())
@@ -350,6 +369,26 @@ class _One:
         if decision.outcome == Outcome.CONTESTED:
             memory = msgspec.structs.replace(memory, status=Status.CONTESTED)
         return self._create(memory, vector, about, decision.outcome, decision)
+
+    def _await_approval(self, memory: Memory, vector: NDArray[np.float32]) -> WriteResult:
+        """Stores what waits; it touches nothing that stands. Said again by the same actor, it waits once."""
+        for memory_id in memory.supersedes:
+            _replaceable(self._txn, memory.namespace, memory_id)
+        said = list(self._txn.by_content_hash(memory.namespace, content_hash(memory.content)))
+        blocking = next((other for other in said if other.blocked), None)
+        if blocking is not None:
+            return _result(blocking, Outcome.REJECTED, _BLOCKED, ())
+        decision = Decision(outcome=Outcome.PENDING)
+        for other in said:
+            waits = other.status == Status.PENDING and other.supersedes == memory.supersedes
+            if waits and _says_the_same(other, memory) and self._is_own(other):
+                return _result(other, Outcome.PENDING, decision, ())
+        stored = self._put(memory, vector, ChangeKind.CREATED, None, "")
+        return _result(stored, Outcome.PENDING, decision, ())
+
+    def _is_own(self, memory: Memory) -> bool:
+        (change,) = self._txn.changes(memory.namespace, memory.sequence - 1, 1)
+        return change.actor == self._mutation.actor
 
     def _create(
         self,
@@ -491,22 +530,34 @@ def _duplicate(said: Sequence[Memory], memory: Memory) -> Memory | None:
     these words.
     """
     for other in sorted(said, key=lambda other: other.status == Status.ARCHIVED):
-        if effective_status(other, memory.create_time_us) not in (*RECALLABLE, Status.STAGED, Status.ARCHIVED):
+        if effective_status(other, memory.update_time_us) not in (*RECALLABLE, Status.STAGED, Status.ARCHIVED):
             continue
-        if other.fact is not None or other.event != memory.event:
-            continue
-        if (other.type, other.layer, other.subject, speaker_of(other)) != (
-            memory.type,
-            memory.layer,
-            memory.subject,
-            speaker_of(memory),
-        ):
-            continue
-        if memory.layer != Layer.EPISODIC:
-            return other
-        if other.source == memory.source and other.occur_time_us == memory.occur_time_us:
+        if _says_the_same(other, memory):
             return other
     return None
+
+
+def _says_the_same(other: Memory, memory: Memory) -> bool:
+    """Whether two memories with the same words are one; see `_duplicate`."""
+    if other.fact is not None or other.event != memory.event:
+        return False
+    if (other.type, other.layer, other.subject, speaker_of(other)) != (
+        memory.type,
+        memory.layer,
+        memory.subject,
+        speaker_of(memory),
+    ):
+        return False
+    if memory.layer != Layer.EPISODIC:
+        return True
+    return other.source == memory.source and other.occur_time_us == memory.occur_time_us
+
+
+def _first_status(draft: Draft, namespace: Namespace) -> Status:
+    """What is everybody's waits for approval, whoever writes it."""
+    if namespace.scope == Scope.GLOBAL:
+        return Status.PENDING
+    return Status.STAGED if draft.staged else Status.ACTIVE
 
 
 def _replaceable(txn: ReadTxn, namespace: Namespace, memory_id: str) -> Memory:

@@ -1,7 +1,8 @@
 """Where memories stand that a call names by id alone, and whose a session is.
 
 Purpose: the scope and layer that a right is asked for. Both never change, so that what is found here still holds when
-the call comes to the memory itself.
+the call comes to the memory itself; whether a memory waits for approval may change, so `waiting.check_changeable` asks
+again inside of the transaction.
 
 Threading: any number of threads; one read transaction a question.
 
@@ -17,7 +18,7 @@ from memsvc.memory.permanent import Permanent
 from memsvc.memory.sessions.consolidation import Consolidator
 from memsvc.memory.sessions.sessions import Sessions
 from memsvc.memory.transactions import Transactions
-from memsvc.model import Layer, Namespace, Scope, id_to_bytes
+from memsvc.model import Layer, Memory, Namespace, Scope, Status, id_to_bytes
 
 Place = tuple[Scope, Layer]
 
@@ -35,14 +36,27 @@ class Places:
 
     def of_memories(self, namespaces: Sequence[Namespace], memory_ids: Iterable[str]) -> set[Place]:
         """Places of these memories; of an id, the first namespace that has it."""
-        found: set[Place] = set()
+        return {_place(memory) for memory in self._found(namespaces, memory_ids)}
+
+    def of_approved(self, namespaces: Sequence[Namespace], memory_ids: Iterable[str]) -> set[Place]:
+        """Places of those of these memories that don't wait for approval."""
+        return {_place(memory) for memory in self._found(namespaces, memory_ids) if memory.status != Status.PENDING}
+
+    def of_reviewed(self, namespaces: Sequence[Namespace], memory_ids: Iterable[str]) -> set[Place]:
+        """Places of these memories and of those that they would replace."""
+        found = self._found(namespaces, memory_ids)
+        replaced = [old for memory in found for old in self._found([memory.namespace], memory.supersedes)]
+        return {_place(memory) for memory in (*found, *replaced)}
+
+    def _found(self, namespaces: Sequence[Namespace], memory_ids: Iterable[str]) -> list[Memory]:
+        found = []
         with self._engine.read() as txn:
             for memory_id in memory_ids:
                 if id_to_bytes(memory_id) is None:
                     continue
                 memory = next((m for m in (txn.get(name, memory_id) for name in namespaces) if m is not None), None)
                 if memory is not None:
-                    found.add((memory.namespace.scope, memory.layer))
+                    found.append(memory)
         return found
 
     def of_permanent(self, namespaces: Sequence[Namespace], memory_id: str) -> set[Place]:
@@ -56,3 +70,7 @@ class Places:
     def owners_of_ended(self, namespace: Namespace) -> Owners | None:
         """Whom the session belonged to that was ended last."""
         return self._consolidator.owners_of(namespace)
+
+
+def _place(memory: Memory) -> Place:
+    return memory.namespace.scope, memory.layer

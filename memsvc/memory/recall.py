@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsvc.errors import DeadlineExceeded, InvalidArgument, LimitExceeded, SequenceNotReached, StoreCorrupt
-from memsvc.model import NO_FILTER, RECALLABLE, Filter, Memory, Namespace, Status
+from memsvc.memory.waiting import never_stood
+from memsvc.model import APPROVED, NO_FILTER, RECALLABLE, Filter, Memory, Namespace, Status
 from memsvc.retrieval.embedder import Embedder
 from memsvc.retrieval.lexical import analyze_query
 from memsvc.retrieval.searcher import DecaySettings, Found, SearchQuery, search
@@ -38,7 +39,6 @@ TOP_K_DEFAULT = 8
 TOP_K_MAX = 100
 QUERY_MAX_CHARS = 8192
 RECORD_CACHE_ENTRIES = 8192
-ALL_STATUSES = tuple(Status)
 
 
 class Degraded(IntEnum):
@@ -201,7 +201,7 @@ class Recaller:
     def _search_query(
         self, request: RecallRequest, vector: NDArray[np.float32] | None, now_us: int, decay: DecaySettings
     ) -> SearchQuery:
-        statuses = request.condition.statuses or (ALL_STATUSES if request.include_inactive else RECALLABLE)
+        statuses = request.condition.statuses or (APPROVED if request.include_inactive else RECALLABLE)
         return SearchQuery(
             analysis=analyze_query(request.query),
             vector=vector,
@@ -237,7 +237,14 @@ class Recaller:
                             raise StoreCorrupt(f"{found[i].memory_id} is indexed, not stored; run `memsvc verify`")
                         self._remember(found[i], memory)
                         hits[i] = Hit(memory, found[i])
-        return [hit for hit in hits if hit is not None]
+        return self._approved([hit for hit in hits if hit is not None])
+
+    def _approved(self, hits: list[Hit]) -> list[Hit]:
+        """Without what was forgotten before anybody approved it: it was never for everybody."""
+        if all(hit.memory.status != Status.FORGOTTEN for hit in hits):
+            return hits
+        with self._engine.read() as txn:
+            return [hit for hit in hits if not never_stood(txn, hit.memory)]
 
     def _remember(self, one: Found, memory: Memory) -> None:
         if len(self._records) >= RECORD_CACHE_ENTRIES:
@@ -252,6 +259,11 @@ def _sequence_of(segment: Segment, as_of_us: int | None) -> int | None:
 def _check(request: RecallRequest) -> None:
     if not 1 <= request.top_k <= TOP_K_MAX:
         raise InvalidArgument(f"top_k must be from 1 to {TOP_K_MAX}, not {request.top_k}", field="top_k")
+    if Status.PENDING in request.condition.statuses:
+        raise InvalidArgument(
+            "status PENDING is in no recall: what waits for approval is listed by ReviewService, or List",
+            field="filter.statuses",
+        )
     if len(request.query) > QUERY_MAX_CHARS:
         raise LimitExceeded(
             f"query has {len(request.query)} characters, the limit is {QUERY_MAX_CHARS}",

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from memsvc.errors import InvalidArgument, NotActive
+from memsvc.errors import EtagMismatch, InvalidArgument, NotActive
 from memsvc.memory import drafts as rules
 from memsvc.memory import page_tokens
 from memsvc.memory.owners import Owners
@@ -161,7 +161,7 @@ class Settling:
 
     def conflicts(self, namespaces: Sequence[Namespace], size: int, page_token: str) -> tuple[list[Conflict], str]:
         """One page of what waits, newest first within each namespace; raises InvalidArgument for a bad token."""
-        at, before = _position(page_token, len(namespaces))
+        at, before = position(page_token, len(namespaces), "conflicts")
         found: list[Conflict] = []
         with self._transactions.engine.read() as txn:
             for index in range(at, len(namespaces)):
@@ -169,7 +169,7 @@ class Settling:
                     if len(found) == size:
                         last = found[-1].newer
                         return found, page_tokens.encode("conflicts", namespaces.index(last.namespace), last.memory_id)
-                    found.append(_conflict(txn, newer))
+                    found.append(conflict_of(txn, newer))
         return found, ""
 
     def resolve(
@@ -180,8 +180,11 @@ class Settling:
         resolution: Resolution,
         reason: str,
         mutation: Mutation,
+        etag: str = "",
     ) -> list[Memory]:
-        """Settles one; the memories as they are now, the newer first. Raises NotFound, NotActive if nothing waits."""
+        """Settles one; the memories as they are now, the newer first. Raises NotFound, NotActive if nothing waits,
+        EtagMismatch unless `etag` is empty or that of the conflict.
+        """
         transactions = self._transactions
         now_us = transactions.clock_us()
 
@@ -190,6 +193,8 @@ class Settling:
             if newer.status != Status.CONTESTED:
                 raise NotActive(f"{memory_id} is {newer.status.name}, not CONTESTED: nothing waits for a decision")
             older = _older(txn, newer)
+            if etag and etag != conflict_etag(newer, older):
+                raise EtagMismatch(f"the conflict of {memory_id} has changed since it was read; read it again")
             changes: list[Applied] = []
             results = []
             for before, after in _resolved(newer, older, resolution, now_us):
@@ -198,6 +203,11 @@ class Settling:
             return Committed(results, changes)
 
         return transactions.mutate(owners, mutation, list[Memory], change)
+
+
+def conflict_etag(newer: Memory, older: Sequence[Memory]) -> str:
+    """Opaque to callers: changes with every version of what contradicts each other."""
+    return "-".join(memory.etag for memory in (newer, *older))
 
 
 def _older(txn: ReadTxn, newer: Memory) -> list[Memory]:
@@ -237,7 +247,7 @@ def _contested(txn: ReadTxn, namespace: Namespace, before_id: str) -> Iterator[M
             yield memory
 
 
-def _conflict(txn: ReadTxn, newer: Memory) -> Conflict:
+def conflict_of(txn: ReadTxn, newer: Memory) -> Conflict:
     """With the evidence of the change that made the memory contested."""
     evidence: dict[str, Any] = {}
     for version in txn.versions(newer.namespace, newer.memory_id):
@@ -249,10 +259,11 @@ def _conflict(txn: ReadTxn, newer: Memory) -> Conflict:
     return Conflict(newer, _older(txn, newer), summary, evidence)
 
 
-def _position(page_token: str, namespaces: int) -> tuple[int, str]:
+def position(page_token: str, namespaces: int, listed: str) -> tuple[int, str]:
+    """Index of the namespace and memory id where the next page of a list begins. Raises InvalidArgument."""
     if not page_token:
         return 0, ""
-    at, memory_id = page_tokens.decode(page_token, "conflicts", tuple[int, str])
+    at, memory_id = page_tokens.decode(page_token, listed, tuple[int, str])
     if not 0 <= at < namespaces or id_to_bytes(memory_id) is None:
         raise InvalidArgument("page_token is of another request", field="page_token")
     return at, memory_id

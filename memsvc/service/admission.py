@@ -1,8 +1,9 @@
 """Admission: how many calls may wait for a thread before heavy ones are refused.
 
 Purpose: overload builds up in front of the threads, where nobody looks. `CallPool` counts who waits there; a call that
-came when the queue was full is late, and the guard refuses it at once if it is a heavy one. So a heavy call that is
-taken has at most `queue_max` calls before it, late light ones aside, and what is refused costs next to nothing.
+came when the queue was full is late, and the guard refuses it if it is a heavy one. So a heavy call that is taken has
+at most `queue_max` calls before it, late light ones aside. Off by default: in a closed loop of 640 callers it tripled
+the recalls within 250 ms, but cost 43 % of all answers, and hardly moved their p99 (747 against 793 ms).
 
 Threading: any number of threads. Whether the present thread's call is late is the thread's own.
 

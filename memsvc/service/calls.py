@@ -24,10 +24,11 @@ from google.protobuf.message import Message
 from memsvc.errors import InvalidArgument, MemsvcError
 from memsvc.memory.owners import Owners, check, namespaces_for, reached_by
 from memsvc.memory.transactions import Mutation, fingerprint
+from memsvc.memory.waiting import Viewer
 from memsvc.model import Namespace, Scope
 from memsvc.service import convert, status
 from memsvc.service.auth.guard import caller_of
-from memsvc.service.auth.principal import CALLER
+from memsvc.service.auth.principal import CALLER, Caller, Right
 
 LOG = logging.getLogger("memsvc.service")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -69,6 +70,16 @@ def check_request_id(request_id: str) -> str:
 def actor() -> str:
     """Who the call's changes are by: `local`, or `token:` and the token's id."""
     return CALLER.get().actor
+
+
+def viewer() -> Viewer:
+    """The call's principal, as the memory room asks for it."""
+    return viewer_of(CALLER.get())
+
+
+def viewer_of(caller: Caller) -> Viewer:
+    """A caller, as the memory room asks for it."""
+    return Viewer(caller.actor, functools.partial(caller.may, Right.APPROVE))
 
 
 def mutation(request: Any) -> Mutation:

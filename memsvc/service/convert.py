@@ -20,7 +20,7 @@ from google.protobuf import duration_pb2, struct_pb2, timestamp_pb2, unknown_fie
 from google.protobuf.message import Message
 
 from memsvc.errors import InvalidArgument, UnknownField
-from memsvc.memory.drafts import METADATA_MAX_DEPTH, Draft
+from memsvc.memory.drafts import METADATA_MAX_DEPTH, Draft, check_time
 from memsvc.memory.feed import ChangeEvent
 from memsvc.memory.memories import WriteResult
 from memsvc.memory.owners import Owners
@@ -89,10 +89,12 @@ def enums(kind: type[Any], values: Iterable[int], field: str) -> tuple[Any, ...]
 
 
 def time_us(message: timestamp_pb2.Timestamp, field: str) -> int:
-    """Microseconds of a Timestamp. Raises InvalidArgument when its nanos are out of range."""
+    """Microseconds of a Timestamp. Raises InvalidArgument for nanos out of range, and outside of years 1 to 9999."""
     if not 0 <= message.nanos < 1_000_000_000:
         raise InvalidArgument(f"{field}.nanos must be from 0 to 999999999", field=f"{field}.nanos")
-    return message.seconds * _MICROS + message.nanos // 1000
+    found_us = message.seconds * _MICROS + message.nanos // 1000
+    check_time(found_us, field)
+    return found_us
 
 
 def duration_us(message: duration_pb2.Duration, field: str) -> int:

@@ -28,10 +28,11 @@ from memsvc.memory.owners import check, namespaces_for
 from memsvc.memory.recall import TOP_K_DEFAULT, Recaller, RecallRequest, Weights
 from memsvc.memory.settling import Settling
 from memsvc.memory.transactions import Mutation
+from memsvc.memory.waiting import Viewer
 from memsvc.model import NEVER_US, NO_FILTER, Memory, MemoryType, Scope
 from memsvc.service import convert, status
-from memsvc.service.auth.guard import Gate
-from memsvc.service.calls import answers, budget_s, mutation, named, reached, still_wanted
+from memsvc.service.auth.guard import Gate, caller_of
+from memsvc.service.calls import answers, budget_s, mutation, named, reached, still_wanted, viewer, viewer_of
 from memsvc.service.learning_servicer import LearningCalls
 from memsvc.v1 import memory_service_pb2 as spb
 
@@ -122,6 +123,7 @@ class MemoryServicer(LearningCalls):
             request.etag,
             request.reason,
             self._mutation(request),
+            viewer=viewer(),
         )
         return spb.UpdateResponse(memory=convert.memory_message(memory, self._clock_us()))
 
@@ -223,7 +225,13 @@ class MemoryServicer(LearningCalls):
             rules.check_memory_id(memory_id, "memory_ids")
         owner_ids, namespaces = reached(request)
         return self._forgetting.forget(
-            namespaces, owner_ids, list(request.memory_ids), request.etag, request.reason, self._mutation(request)
+            namespaces,
+            owner_ids,
+            list(request.memory_ids),
+            request.etag,
+            request.reason,
+            self._mutation(request),
+            viewer=viewer(),
         )
 
     def _forget_all(self, request: spb.ForgetRequest, context: grpc.ServicerContext) -> Any:
@@ -275,7 +283,7 @@ class MemoryServicer(LearningCalls):
         if request.version < 0:
             raise InvalidArgument("version counts from 1", field="version")
         _, namespaces = reached(request)
-        memory = self._memories.get(namespaces, request.memory_id, request.version)
+        memory = self._memories.get(namespaces, request.memory_id, request.version, viewer())
         now_us = self._clock_us()
         ((memory, retention),) = self._remembered([memory], now_us)
         return spb.GetResponse(memory=convert.memory_message(memory, now_us, retention))
@@ -291,6 +299,7 @@ class MemoryServicer(LearningCalls):
             page_size(request.page_size),
             request.page_token,
             still_wanted(context),
+            viewer=viewer(),
         )
         return spb.ListResponse(
             memories=[convert.memory_message(m, now_us, retention) for m, retention in self._remembered(page, now_us)],
@@ -302,7 +311,7 @@ class MemoryServicer(LearningCalls):
         """All versions of one memory."""
         _, namespaces = reached(request)
         size = page_size(request.page_size)
-        events, token = self._memories.history(namespaces, request.memory_id, size, request.page_token)
+        events, token = self._memories.history(namespaces, request.memory_id, size, request.page_token, viewer())
         now_us = self._clock_us()
         return spb.HistoryResponse(
             changes=[convert.change_message(event, now_us) for event in events], next_page_token=token
@@ -314,7 +323,7 @@ class MemoryServicer(LearningCalls):
         """Streams changes; see the contract."""
         try:
             checked = self.gate.enter("Watch", request, context)
-            with closing(self._watch(request, context)) as answers_of_watch:
+            with closing(self._watch(request, context, viewer_of(caller_of(checked)))) as answers_of_watch:
                 for answer in answers_of_watch:
                     self.gate.check_still(checked)  # a revoked token gets nothing more
                     yield answer
@@ -322,7 +331,7 @@ class MemoryServicer(LearningCalls):
             status.abort(context, error)
 
     def _watch(
-        self, request: spb.WatchRequest, context: grpc.ServicerContext
+        self, request: spb.WatchRequest, context: grpc.ServicerContext, who: Viewer
     ) -> Generator[spb.WatchResponse, None, None]:
         if not 0 <= request.recent_count <= RECENT_MAX:
             raise InvalidArgument(f"recent_count must be from 0 to {RECENT_MAX}", field="recent_count")
@@ -349,7 +358,7 @@ class MemoryServicer(LearningCalls):
                 while context.is_active() and not self._stopping.is_set():
                     events = follower.poll(KEEP_ALIVE_S)
                     now_us = self._clock_us()
-                    for event in events:
+                    for event in self._memories.shown(events, who):
                         yield spb.WatchResponse(change=convert.change_message(event, now_us))
                     if not events:
                         yield spb.WatchResponse()

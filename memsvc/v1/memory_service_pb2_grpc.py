@@ -107,7 +107,7 @@ class MemoryServiceServicer:
     """
 
     def Write(self, request, context):
-        """Stores one memory. Durable when answered.
+        """Stores one memory. Durable when answered. In scope GLOBAL it waits for approval (see ReviewService), whoever writes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -128,7 +128,7 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Get(self, request, context):
-        """Reads one memory by id.
+        """Reads one memory by id. What waits for approval is shown to its writer and to those who may approve it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -142,14 +142,15 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Update(self, request, context):
-        """Changes fields of a memory by writing a new version.
+        """Changes fields of a memory by writing a new version. In scope GLOBAL it needs the right to approve, too.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Forget(self, request, context):
-        """Takes memories out of every recall. Logical: text and history are kept for audit.
+        """Takes memories out of every recall. Logical: text and history are kept for audit. What stands in scope GLOBAL needs
+        the right to approve, too.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -41,7 +41,15 @@ def test_all_commands_are_there():
     assert {" ".join(path) for path in commands()} >= {
         *"remember recall get list update forget history stats verify backup reindex serve demo version ingest".split(),
         *("token create", "token list", "token show", "token revoke", "token rotate-keys"),
-        *("model build", "model pull", "review export", "review apply", "conflicts list", "conflicts resolve"),
+        *(
+            "model build",
+            "model pull",
+            "review export",
+            "review apply",
+            *(f"review {name}" for name in "list show resolve".split()),
+            "conflicts list",
+            "conflicts resolve",
+        ),
         *(f"facts {name}" for name in "set get list history delete".split()),
         *("events record", "events list", "context", "lifecycle plan", "lifecycle run"),
         *(f"skills {name}" for name in "push pull list show history diff rollback match run".split()),

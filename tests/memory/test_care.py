@@ -11,6 +11,7 @@ from memsvc.errors import InvalidArgument, StorageFull
 from memsvc.memory import care
 from memsvc.memory.funnel import Message
 from memsvc.memory.owners import Owners, namespace_for
+from memsvc.memory.permanent import PermanentKind
 from memsvc.memory.sessions.consolidation import ConsolidationState
 from memsvc.memory.sessions.session import Appended, decode
 from memsvc.memory.transactions import Mutation
@@ -94,3 +95,12 @@ def test_a_backup_that_fails_leaves_nothing_and_one_in_use_is_refused(service, m
     with pytest.raises(InvalidArgument, match="not an empty directory"):
         care.backup(service.engine, service.session_log, tmp_path / STORE_DIR, tmp_path / SESSIONS_DIR)
     assert (tmp_path / SESSIONS_DIR / "a.log").read_bytes() == b"somebody's"
+
+
+def test_a_namespace_with_permanent_entries_alone_is_no_problem(service, fresh_id):
+    owners = Owners(tenant=fresh_id(), user_id="u")
+    namespace = namespace_for(owners, Scope.USER)
+    service.permanent.propose(owners, namespace, PermanentKind.PROFILE, "Tea.", "r", Mutation("", b"", "test"))
+    with service.engine.read() as txn:
+        assert next(head for head in txn.heads() if head.namespace == namespace).sequence == 0
+    assert not list(care.verify(service.engine, service.segments))

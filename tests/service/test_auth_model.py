@@ -38,6 +38,7 @@ WRITES = {
     **dict.fromkeys(("FactService/Put", "SkillService/Push", "SkillService/Rollback"), Right.WRITE),
     **dict.fromkeys(("SkillService/Propose", "PermanentService/Propose"), Right.PROPOSE),
     **dict.fromkeys(("MemoryService/Review", "MemoryService/ResolveConflict", "SkillService/Decide"), Right.APPROVE),
+    "ReviewService/Resolve": Right.APPROVE,
     **dict.fromkeys(("PermanentService/Put", "PermanentService/Decide", "PermanentService/Remove"), Right.MAINTAIN),
 }
 
@@ -96,6 +97,8 @@ class World:
             for ids in self.owners:
                 self._fill(pb.Owners(tenant=tenant, **ids), pb.SCOPE_SESSION if "session_id" in ids else 0)
             self._fill(pb.Owners(tenant=tenant), pb.SCOPE_GLOBAL)
+            self._approve(pb.Owners(tenant=tenant))
+            self._fill_waiting(pb.Owners(tenant=tenant))
         self.open_sessions()
 
     def open_sessions(self):
@@ -119,6 +122,20 @@ class World:
             entry = {"owners": owners, "scope": scope, "kind": 1, "content": f"{call} tea.", "reason": "r"}
             self.entry_ids.append(self.call(f"PermanentService/{call}", entry).memory.memory_id)
 
+    def _approve(self, owners):
+        """Approves what waits; what is written later waits."""
+        listed = self.call("ReviewService/List", {"owners": owners, "scopes": [pb.SCOPE_GLOBAL]})
+        decisions = [{"item_id": item.item_id, "action": 1} for item in listed.items]
+        answer = self.call("ReviewService/Resolve", {"owners": owners, "decisions": decisions})
+        assert len(answer.results) >= 4
+        assert not any(result.error_reason for result in answer.results)
+
+    def _fill_waiting(self, owners):
+        """Writes for everybody that nobody has approved."""
+        drafts = [{"content": f"Secret tea {n}.", "layer": 3, "scope": pb.SCOPE_GLOBAL} for n in range(40)]
+        answer = self.call("MemoryService/BatchWrite", {"owners": owners, "memories": drafts})
+        self.memory_ids += [result.memory_id for result in answer.results]
+
     def _namespaces(self):
         with self.service.engine.read() as txn:
             return [head.namespace for head in txn.heads() if head.namespace.tenant in self.tenants]
@@ -137,6 +154,12 @@ class World:
                 for change in txn.changes(name, before[0].get(name, 0), sequence):
                     assert change.actor == actor
                     yield name, txn.get(name, change.memory_id).layer
+
+    def writer(self, memory_id):
+        """The actor of a memory's first version."""
+        with self.service.engine.read() as txn:
+            name, _ = self.place(memory_id)
+            return txn.changes(name, txn.versions(name, memory_id)[0].sequence - 1, 1)[0].actor
 
     def place(self, memory_id):
         """Namespace and layer of a memory, or of an entry of the permanent store."""
@@ -196,8 +219,11 @@ class World:
             "scope": lambda: chance.choice([0, 0, *Scope]),
             "scopes": lambda: chance.sample(list(Scope), chance.choice([0, 1, 1, 2])),
             "memory_id": lambda: self._id(self.entry_ids if "Permanent" in name else self.memory_ids, who),
+            "item_id": lambda: self._id(self.memory_ids, who),
             "memory_ids": lambda: [self._id(self.memory_ids, who) for _ in range(chance.choice([0, 1, 1, 2]))],
-            "decisions": lambda: [{"memory_id": self._id(self.memory_ids, who), "action": 1}],
+            "decisions": lambda: [
+                {"item_id" if "ReviewService" in name else "memory_id": self._id(self.memory_ids, who), "action": 1}
+            ],
             "memory": lambda: self._draft(),
             "memories": lambda: [self._draft()],
             "filter": lambda: pb.Filter(layers=chance.sample([2, 3, 4, 1, 5], chance.choice([0, 1, 2]))),
@@ -304,12 +330,24 @@ def shown(message, world):
             yield from chain.from_iterable(shown(one, world) for one in (value if field.is_repeated else [value]))
 
 
+def waiting(message):
+    """The memories in an answer that wait for approval."""
+    if message.DESCRIPTOR.name == "Memory" and message.status == pb.STATUS_PENDING:
+        yield message
+    for field, value in message.ListFields():
+        if field.message_type is not None and field.message_type.full_name.startswith("memsvc."):
+            yield from chain.from_iterable(waiting(one) for one in (value if field.is_repeated else [value]))
+
+
 def check_allowed(name, who, request, answer, before, after, world, actor):
     """What a call showed and changed, it was allowed to."""
     for told in (*getattr(answer, "entries", ()), *getattr(answer, "chains", ())):  # of an audit
         at = told.namespace
         for layer in Layer:
             assert may(who, Right.AUDIT, at.tenant, Scope(at.scope), at.owner, layer), (name, who, at)
+    for memory in waiting(answer):
+        space, layer = world.place(memory.memory_id)
+        assert world.writer(memory.memory_id) == actor or may(who, Right.APPROVE, *spread(space, layer)), name
     for place in shown(answer, world):
         assert may(who, Right.READ, *place) or (name in WRITES and may(who, WRITES[name], *place)), (name, who, place)
     right = WRITES.get(name, Right.WRITE)

@@ -93,6 +93,32 @@ def of_memory(rights, **fields):
     return cases
 
 
+def approved(cases):
+    """What is written at once needs approve as well where it is everybody's."""
+
+    def more(world):
+        for request, needed in cases(world):
+            written = {(scope, layer) for right, scope, layer in needed if right == Right.WRITE and scope == GLOBAL}
+            yield request, needed | {(Right.APPROVE, *place) for place in written}
+
+    return more
+
+
+def of_item(rights):
+    """Requests with the id of one item of the review queue."""
+
+    def cases(world):
+        for request, needed in of_memory(rights)(world):
+            yield {"owners": request["owners"], "item_id": request["memory_id"]}, needed
+
+    return cases
+
+
+def resolve(world):
+    for request, needed in of_item("read approve")(world):
+        yield {"owners": request["owners"], "decisions": [{"item_id": request["item_id"], "action": 1}]}, needed
+
+
 def of_entry(text, call="Put", **fields):
     """Requests with the id of one entry of the permanent store, made by this call."""
 
@@ -227,14 +253,17 @@ def context(world):
                 yield {"owners": owners(given), "query": "tea", **extra}, needed
 
 
+EVERY_LAYER = ",".join(layer.name.lower() for layer in Layer)
 NEEDS = {
     "MemoryService/Write": drafts("memory", many=False),
     "MemoryService/BatchWrite": drafts("memories", many=True),
     "MemoryService/Recall": over("read", filtered=True, query="tea"),
     "MemoryService/Get": of_memory("read"),
     "MemoryService/List": over("read", filtered=True),
-    "MemoryService/Update": of_memory("read write", patch={"importance": 0.5}, update_mask={"paths": ["importance"]}),
-    "MemoryService/Forget": forget,
+    "MemoryService/Update": approved(
+        of_memory("read write", patch={"importance": 0.5}, update_mask={"paths": ["importance"]})
+    ),
+    "MemoryService/Forget": approved(forget),
     "MemoryService/History": of_memory("read"),
     "MemoryService/Watch": over("read"),
     "MemoryService/Ingest": into("write", messages=[TURN]),
@@ -253,31 +282,38 @@ NEEDS = {
     "ContextService/AssembleContext": context,
     "EventService/Record": into("write:episodic", summary="Tea {} was served.", event=EVENT),
     "EventService/Query": over("read:episodic"),
-    "FactService/Put": into("write:semantic", key="tea.kind", value={"string_value": "green"}),
+    "FactService/Put": approved(into("write:semantic", key="tea.kind", value={"string_value": "green"})),
     "FactService/Get": over("read:semantic", keys=["tea.kind"]),
     "FactService/List": over("read:semantic"),
     "FactService/History": into("read:semantic", key="tea.kind"),
-    "FactService/Delete": into("write:semantic", key="tea.kind"),
+    "FactService/Delete": approved(into("write:semantic", key="tea.kind")),
     "FactService/Match": over("read:semantic", query="tea"),
-    "SkillService/Push": into("write:procedural", source=SKILL),
+    "SkillService/Push": approved(into("write:procedural", source=SKILL)),
     "SkillService/Get": over("read:procedural", name="tea"),
     "SkillService/List": over("read:procedural"),
     "SkillService/Versions": over("read:procedural", name="tea"),
-    "SkillService/Rollback": over("read:procedural write:procedural", name="tea", version=1),
+    "SkillService/Rollback": approved(over("read:procedural write:procedural", name="tea", version=1)),
     "SkillService/Match": over("read", query="tea"),
     "SkillService/RecordRun": run,
     "SkillService/Propose": into("read:episodic propose:procedural"),
     "SkillService/Decide": over("read:procedural approve:procedural", name="tea", approve=True),
+    "ReviewService/List": over("read approve"),
+    "ReviewService/Get": of_item("read approve"),
+    "ReviewService/Resolve": resolve,
     "PermanentService/List": over("read:permanent"),
     "PermanentService/Propose": propose,
     "PermanentService/Decide": of_entry("maintain", call="Propose", accept=True, reason="r"),
     "PermanentService/Put": put,
     "PermanentService/Remove": of_entry("maintain", reason="r"),
     "PermanentService/History": of_entry("read"),
+    "AuditService/Query": over(f"audit:{EVERY_LAYER}"),
+    "AuditService/Verify": over(f"audit:{EVERY_LAYER}"),
+    "AuditService/Why": of_memory("read"),
 }
 # How a call that may pass ends where the world has nothing for it to succeed with.
 ENDS = {
     "MemoryService/ResolveConflict": grpc.StatusCode.FAILED_PRECONDITION,
+    "ReviewService/Get": grpc.StatusCode.FAILED_PRECONDITION,
     "SkillService/Decide": grpc.StatusCode.FAILED_PRECONDITION,
     "AdminService/Backup": grpc.StatusCode.INVALID_ARGUMENT,  # no directory
     "AdminService/StartReindex": grpc.StatusCode.FAILED_PRECONDITION,  # no model
@@ -305,9 +341,13 @@ class World:
             self.wire.call("FactService/Put", {**whom, "key": "tea.kind", "value": {"string_value": "green"}})
 
     def memory(self, scope, layer):
-        """The id of a new memory."""
+        """The id of a new memory, approved where it is everybody's."""
         draft = {"content": f"Tea number {next(NUMBERS)}.", "scope": scope, "layer": layer, "type": 2}
-        return self.wire.call("MemoryService/Write", {"owners": owners(EVERY), "memory": draft}).result.memory_id
+        memory_id = self.wire.call("MemoryService/Write", {"owners": owners(EVERY), "memory": draft}).result.memory_id
+        if scope == GLOBAL:
+            decisions = [{"item_id": memory_id, "action": 1}]
+            self.wire.call("ReviewService/Resolve", {"owners": owners(EVERY), "decisions": decisions})
+        return memory_id
 
     def entry(self, scope, call):
         """The id of a new entry of the permanent store."""

@@ -119,3 +119,10 @@ def test_hits_are_encoded_as_the_messages_would_be():
         assert list(response.hits) == [hit, hit]
         assert response.timings.total_us == 3
         assert response.sequences[0].sequence == 7
+
+
+@pytest.mark.parametrize("seconds", [-(2**63), -62135596801, 253402300800, 2**63 - 1])
+def test_a_time_outside_of_the_years_1_to_9999_is_refused(seconds):
+    """Microseconds of it would not fit into 64 bits, or into a date."""
+    with pytest.raises(InvalidArgument, match="years 1 to 9999"):
+        convert.time_us(timestamp_pb2.Timestamp(seconds=seconds), "as_of")

@@ -64,6 +64,7 @@ TALLIES_MAX = 4096
 PRIOR_SUCCESSES, PRIOR_FAILURES = 2, 1
 _LIVE = (*RECALLABLE, Status.ARCHIVED)
 _SHOWN = (*_LIVE, Status.PENDING)
+_NO_RUN = (Status.FORGOTTEN, Status.PENDING)
 _PROCEDURAL = Filter(layers=(Layer.PROCEDURAL,), types=(MemoryType.RULE,))
 _REMEMBERED = (Layer.EPISODIC, Layer.SEMANTIC)
 
@@ -466,8 +467,10 @@ def run_namespace(owners: Owners, skill: Namespace) -> Namespace:
 
 
 def _outcome(memory: Memory, skill: Memory) -> str | None:
-    """How the run of an event went; None for what is no run of the skill, or was forgotten."""
-    if memory.event is None or memory.event.event_type != RUN_EVENT or memory.status == Status.FORGOTTEN:
+    """How the run of an event went; None for what is no run of the skill, was forgotten, or waits for
+    approval.
+    """
+    if memory.event is None or memory.event.event_type != RUN_EVENT or memory.status in _NO_RUN:
         return None
     ran = memory.event.payload.get("memory_id")
     if ran != skill.memory_id and (ran is not None or memory.namespace != skill.namespace):  # older ones have no id

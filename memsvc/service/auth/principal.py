@@ -177,9 +177,13 @@ class Caller:
         if is_anothers(theirs, owners) or (is_unnamed and principal is not None):
             raise NotFound(f"no open session {owners.session_id}", session_id=owners.session_id or "")
 
+    def may(self, right: Right, scope: Scope, layer: Layer) -> bool:
+        """Whether it has the right."""
+        return self.principal is None or (right, scope, layer) in self._allowed
+
     def check_right(self, right: Right, scope: Scope, layer: Layer) -> None:
         """Raises PermissionDenied naming right, scope and layer."""
-        if self.principal is not None and (right, scope, layer) not in self._allowed:
+        if not self.may(right, scope, layer):
             raise PermissionDenied(
                 f"the token does not grant {right} in scope {scope.name}, layer {layer.name}",
                 right=right,

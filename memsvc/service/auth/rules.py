@@ -156,6 +156,25 @@ def forgotten(request: Any, owners: Owners, places: Places) -> Iterable[Place]:
     return _across(names, _filtered(request))
 
 
+def in_global(reach: Reach) -> Reach:
+    """What a reach has in GLOBAL: what stands for everybody changes by those who may approve."""
+    return lambda request, owners, places: [
+        place for place in reach(request, owners, places) if place[0] == Scope.GLOBAL
+    ]
+
+
+def forgotten_approved(request: Any, owners: Owners, places: Places) -> Iterable[Place]:
+    """`forgotten`, but for memories by id that wait for approval: their writer may take them back."""
+    if request.all:
+        return forgotten(request, owners, places)
+    return places.of_approved(reached_by(owners), request.memory_ids)
+
+
+def reviewed(ids: Callable[[Any], Iterable[str]]) -> Reach:
+    """Where the items of a review stand, and what they would replace."""
+    return lambda request, owners, places: places.of_reviewed(reached_by(owners), ids(request))
+
+
 def session(_request: Any, _owners: Owners, _places: Places) -> list[Place]:
     """The open session."""
     return [(Scope.SESSION, Layer.WORKING)]
@@ -211,6 +230,14 @@ def _memory_id(request: Any) -> list[str]:
     return [request.memory_id]
 
 
+def _item_id(request: Any) -> list[str]:
+    return [request.item_id]
+
+
+def _resolved(request: Any) -> list[str]:
+    return [decision.item_id for decision in request.decisions]
+
+
 def _decided(request: Any) -> list[str]:
     return [decision.memory_id for decision in request.decisions]
 
@@ -244,8 +271,10 @@ RULES: dict[str, Rule | AdminRule | OwnTokenRule] = {
     "MemoryService/Recall": _needs((READ, named_and_filtered)),
     "MemoryService/Get": _needs((READ, by_id(_memory_id))),
     "MemoryService/List": _needs((READ, named_and_filtered)),
-    "MemoryService/Update": _needs((READ, by_id(_memory_id)), (WRITE, by_id(_memory_id))),
-    "MemoryService/Forget": _needs((WRITE, forgotten)),
+    "MemoryService/Update": _needs(
+        (READ, by_id(_memory_id)), (WRITE, by_id(_memory_id)), (APPROVE, in_global(by_id(_memory_id)))
+    ),
+    "MemoryService/Forget": _needs((WRITE, forgotten), (APPROVE, in_global(forgotten_approved))),
     "MemoryService/History": _needs((READ, by_id(_memory_id))),
     "MemoryService/Watch": _needs((READ, named(STORED))),
     "MemoryService/Ingest": _needs((WRITE, target(STORED))),
@@ -264,17 +293,19 @@ RULES: dict[str, Rule | AdminRule | OwnTokenRule] = {
     "ContextService/AssembleContext": _of_session((READ, context)),
     "EventService/Record": _needs((WRITE, target(EPISODIC))),
     "EventService/Query": _needs((READ, named(EPISODIC))),
-    "FactService/Put": _needs((WRITE, target(SEMANTIC))),
+    "FactService/Put": _needs((WRITE, target(SEMANTIC)), (APPROVE, in_global(target(SEMANTIC)))),
     "FactService/Get": _needs((READ, named(SEMANTIC))),
     "FactService/List": _needs((READ, named(SEMANTIC))),
     "FactService/History": _needs((READ, target(SEMANTIC))),
-    "FactService/Delete": _needs((WRITE, target(SEMANTIC))),
+    "FactService/Delete": _needs((WRITE, target(SEMANTIC)), (APPROVE, in_global(target(SEMANTIC)))),
     "FactService/Match": _needs((READ, named(SEMANTIC))),
-    "SkillService/Push": _needs((WRITE, target(PROCEDURAL))),
+    "SkillService/Push": _needs((WRITE, target(PROCEDURAL)), (APPROVE, in_global(target(PROCEDURAL)))),
     "SkillService/Get": _needs((READ, named(PROCEDURAL))),
     "SkillService/List": _needs((READ, named(PROCEDURAL))),
     "SkillService/Versions": _needs((READ, named(PROCEDURAL))),
-    "SkillService/Rollback": _needs((READ, named(PROCEDURAL)), (WRITE, named(PROCEDURAL))),
+    "SkillService/Rollback": _needs(
+        (READ, named(PROCEDURAL)), (WRITE, named(PROCEDURAL)), (APPROVE, in_global(named(PROCEDURAL)))
+    ),
     "SkillService/Match": _needs((READ, named(STORED))),
     "SkillService/RecordRun": _needs((READ, named(PROCEDURAL)), (WRITE, runs)),
     "SkillService/Propose": _needs((READ, target(EPISODIC)), (PROPOSE, target(PROCEDURAL))),
@@ -288,6 +319,9 @@ RULES: dict[str, Rule | AdminRule | OwnTokenRule] = {
     "AuditService/Query": _needs((AUDIT, named(tuple(Layer)))),
     "AuditService/Verify": Rule((Need(AUDIT, audited),), everyone=lambda request: bool(request.all)),
     "AuditService/Why": _needs((READ, by_id(_memory_id))),
+    "ReviewService/List": _needs((READ, named(STORED)), (APPROVE, named(STORED))),
+    "ReviewService/Get": _needs((READ, reviewed(_item_id)), (APPROVE, reviewed(_item_id))),
+    "ReviewService/Resolve": _needs((READ, reviewed(_resolved)), (APPROVE, reviewed(_resolved))),
     "AdminService/GetStats": AdminRule(_server),
     "AdminService/Verify": AdminRule(_server),
     "AdminService/Backup": AdminRule(_server),

@@ -74,7 +74,7 @@ class FactServiceServicer:
     """
 
     def Put(self, request, context):
-        """Sets the value of a key.
+        """Sets the value of a key, at once; in scope GLOBAL that needs the right to approve, too.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -102,7 +102,7 @@ class FactServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Delete(self, request, context):
-        """Removes a key. Logical: its versions are kept for audit.
+        """Removes a key. Logical: its versions are kept for audit. In scope GLOBAL it needs the right to approve, too.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -87,7 +87,7 @@ class SkillServiceServicer:
     """
 
     def Push(self, request, context):
-        """Validates and stores a version of a skill.
+        """Validates and stores a version of a skill, at once; in scope GLOBAL that needs the right to approve, too.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -115,7 +115,7 @@ class SkillServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Rollback(self, request, context):
-        """Stores an older version again as the newest one.
+        """Stores an older version again as the newest one; in scope GLOBAL that needs the right to approve, too.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
