@@ -18,6 +18,7 @@ from memsvc.errors import NotFound
 from memsvc.memory.drafts import check_memory_id
 from memsvc.memory.feed import ChangeEvent
 from memsvc.memory.listing import PAGE_SIZE_MAX, history
+from memsvc.memory.waiting import Viewer, check_shown
 from memsvc.model import Memory, Namespace, Status
 from memsvc.storage.engine import Engine, ReadTxn
 
@@ -46,15 +47,16 @@ class Why(msgspec.Struct, frozen=True):
     related: list[Related]
 
 
-def why(engine: Engine, namespaces: Sequence[Namespace], memory_id: str) -> Why:
-    """The answer. Raises NotFound, InvalidArgument."""
+def why(engine: Engine, namespaces: Sequence[Namespace], memory_id: str, viewer: Viewer) -> Why:
+    """The answer, with what the viewer may read of it. Raises NotFound, InvalidArgument."""
     check_memory_id(memory_id, "memory_id")
     with engine.read() as txn:
         memory = next((m for m in (txn.get(name, memory_id) for name in namespaces) if m is not None), None)
         if memory is None:
             raise NotFound(f"no memory {memory_id} in the namespaces of the given owners", memory_id=memory_id)
+        check_shown(txn, memory, viewer)
         related = list(_related(txn, memory))
-    events, _ = history(engine, [memory.namespace], memory_id, PAGE_SIZE_MAX, "")
+    events, _ = history(engine, [memory.namespace], memory_id, PAGE_SIZE_MAX, "", viewer=viewer)
     return Why(memory, events[::-1], related)
 
 

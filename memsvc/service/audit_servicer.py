@@ -18,14 +18,15 @@ from memsvc.memory.audit_reader import AuditFilter, AuditHead, AuditReader, Chai
 from memsvc.memory.drafts import check_memory_id
 from memsvc.memory.listing import page_size
 from memsvc.memory.owners import DEFAULT_TENANT, Owners
+from memsvc.memory.waiting import Viewer
 from memsvc.memory.why import Why
 from memsvc.model import AuditEntry, AuditKind, Memory, Namespace
 from memsvc.service import convert
-from memsvc.service.calls import answers, named, reached, still_wanted
+from memsvc.service.calls import answers, named, reached, still_wanted, viewer
 from memsvc.v1 import audit_service_pb2 as apb
 from memsvc.v1 import audit_service_pb2_grpc as rpc
 
-AskWhy = Callable[[Sequence[Namespace], str], Why]
+AskWhy = Callable[[Sequence[Namespace], str, Viewer], Why]
 Remembered = Callable[[Sequence[Memory], int], list[tuple[Memory, float]]]
 
 
@@ -79,7 +80,7 @@ class AuditServicer(rpc.AuditServiceServicer):
     def Why(self, request: apb.AuditServiceWhyRequest, context: grpc.ServicerContext) -> apb.AuditServiceWhyResponse:
         """Why a memory is as it is."""
         _, namespaces = reached(request)
-        found = self._why(namespaces, request.memory_id)
+        found = self._why(namespaces, request.memory_id, viewer())
         now_us = self._clock_us()
         ((memory, retention),) = self._remembered([found.memory], now_us)
         return apb.AuditServiceWhyResponse(

@@ -12,6 +12,8 @@ from memsvc.app import Service
 from memsvc.config import Settings
 from memsvc.memory.owners import Owners
 from memsvc.service.auth.tokens import Wanted
+from memsvc.v1 import audit_service_pb2 as apb
+from memsvc.v1 import audit_service_pb2_grpc as arpc
 from memsvc.v1 import context_service_pb2 as csb
 from memsvc.v1 import context_service_pb2_grpc as crpc
 from memsvc.v1 import event_service_pb2 as epb
@@ -167,6 +169,9 @@ def test_who_sees_what_waits(channel, stub, everybody, issue, write):
     assert listed(stub, everybody, reader, [pb.STATUS_PENDING]) == []
     history = spb.HistoryRequest(owners=everybody, memory_id=waits)
     assert code(lambda: stub.History(history, metadata=reader)) == "NOT_FOUND"
+    why = apb.AuditServiceWhyRequest(owners=everybody, memory_id=waits)
+    assert code(lambda: arpc.AuditServiceStub(channel).Why(why, metadata=reader)) == "NOT_FOUND"
+    assert arpc.AuditServiceStub(channel).Why(why, metadata=writer).memory.content == SECRET
     forget = spb.ForgetRequest(owners=everybody, memory_ids=[waits])
     assert code(lambda: stub.Forget(forget, metadata=reader)) == "NOT_FOUND"
     proposal = ppb.PermanentServiceProposeRequest(owners=everybody, memory_id=waits, kind=1, reason="r")
@@ -247,7 +252,7 @@ def test_what_was_rejected_is_read_by_nobody_else(stub, everybody, issue, write,
     assert resolve(waits, APPROVE).error_reason == "NOT_ACTIVE"
 
 
-def test_editing_keeps_the_first_words_from_readers(stub, everybody, issue, write, resolve):
+def test_editing_keeps_the_first_words_from_readers(channel, stub, everybody, issue, write, resolve):
     reader = issue("global=read")
     waits = write().memory_id
     assert resolve(waits, EDIT, content="Alice works in sales.").memories[0].content == "Alice works in sales."
@@ -255,6 +260,8 @@ def test_editing_keeps_the_first_words_from_readers(stub, everybody, issue, writ
     assert get(stub, everybody, waits, reader).content == "Alice works in sales."
     assert code(lambda: get(stub, everybody, waits, reader, version=1)) == "NOT_FOUND"
     assert SECRET not in str(stub.History(spb.HistoryRequest(owners=everybody, memory_id=waits), metadata=reader))
+    why = apb.AuditServiceWhyRequest(owners=everybody, memory_id=waits)
+    assert SECRET not in str(arpc.AuditServiceStub(channel).Why(why, metadata=reader))
 
 
 def test_a_pending_write_touches_nothing_until_it_is_approved(stub, everybody, stands, write, resolve):
