@@ -14,10 +14,10 @@ from enum import IntEnum
 
 import msgspec
 
-from memsvc.errors import NotFound
 from memsvc.memory.drafts import check_memory_id
 from memsvc.memory.feed import ChangeEvent
 from memsvc.memory.listing import PAGE_SIZE_MAX, history
+from memsvc.memory.transactions import find
 from memsvc.memory.waiting import Viewer, check_shown
 from memsvc.model import Memory, Namespace, Status
 from memsvc.storage.engine import Engine, ReadTxn
@@ -51,9 +51,7 @@ def why(engine: Engine, namespaces: Sequence[Namespace], memory_id: str, viewer:
     """The answer, with what the viewer may read of it. Raises NotFound, InvalidArgument."""
     check_memory_id(memory_id, "memory_id")
     with engine.read() as txn:
-        memory = next((m for m in (txn.get(name, memory_id) for name in namespaces) if m is not None), None)
-        if memory is None:
-            raise NotFound(f"no memory {memory_id} in the namespaces of the given owners", memory_id=memory_id)
+        memory = find(txn.get, namespaces, memory_id, 0)
         check_shown(txn, memory, viewer)
         related = list(_related(txn, memory))
     events, _ = history(engine, [memory.namespace], memory_id, PAGE_SIZE_MAX, "", viewer=viewer)

@@ -1,4 +1,4 @@
-"""Calls of the contract by their names in the table of rules, for tests that walk all of them."""
+"""Tokens for tests, and calls of the contract by their names in the table of rules for those that walk all of them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import ClassVar
 import grpc
 import pytest
 from google.protobuf.message import Message
+from refusals import header
 
 import memsvc.v1
+from memsvc.service.auth.tokens import Wanted
 
 _FILES = [
     importlib.import_module(f"memsvc.v1.{module.name}").DESCRIPTOR
@@ -60,3 +62,20 @@ class Wire:
 def make_wire():
     """Wire of a channel."""
     return Wire
+
+
+@pytest.fixture(scope="session")
+def issue(service):
+    """Issues a token: issue(user_ids=..., grants=...) -> metadata of a call."""
+
+    def make(**fields):
+        token, _ = service.tokens.issue(Wanted(**fields), "local")
+        return header(token)
+
+    return make
+
+
+@pytest.fixture
+def user(fresh_id):
+    """A user of the test's own."""
+    return fresh_id()

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_status import rpc_status
+from refusals import DENIED, UNAUTHENTICATED, header, refused
 
 from memsvc.app import Service
 from memsvc.config import Settings
@@ -36,39 +37,7 @@ from memsvc.v1 import session_service_pb2_grpc as serpc
 from memsvc.v1 import skill_service_pb2 as skb
 from memsvc.v1 import skill_service_pb2_grpc as skrpc
 
-UNAUTHENTICATED, DENIED = grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED
 HOSTILE_TOKENS = 10_000
-
-
-def header(token: str):
-    return (("authorization", f"Bearer {token}"),)
-
-
-@pytest.fixture(scope="module")
-def issue(service):
-    """Issues a token: issue(user_ids=..., grants=...) -> metadata of a call."""
-
-    def make(**fields):
-        token, _ = service.tokens.issue(Wanted(**fields), "local")
-        return header(token)
-
-    return make
-
-
-@pytest.fixture
-def user(fresh_id):
-    return fresh_id()
-
-
-def refused(call, code=DENIED):
-    """The ErrorInfo of a call that must fail: its reason and metadata."""
-    with pytest.raises(grpc.RpcError) as caught:
-        call()
-    assert caught.value.code() == code, caught.value.details()
-    info = error_details_pb2.ErrorInfo()
-    assert rpc_status.from_call(caught.value).details[0].Unpack(info)
-    assert info.domain == "memsvc"
-    return info.reason, dict(info.metadata)
 
 
 def write(stub, token, content="Alice prefers tea.", **owners):

@@ -7,8 +7,7 @@ import itertools
 
 import grpc
 import pytest
-from google.rpc import error_details_pb2
-from grpc_status import rpc_status
+from refusals import UNAUTHENTICATED, header, refused
 
 from memsvc.errors import PermissionDenied
 from memsvc.model import Layer, Scope
@@ -22,22 +21,11 @@ from memsvc.v1 import memory_service_pb2 as spb
 from memsvc.v1 import token_service_pb2 as tpb
 from memsvc.v1 import token_service_pb2_grpc as trpc
 
-DENIED, UNAUTHENTICATED = grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED
-
-
-def header(token):
-    return (("authorization", f"Bearer {token}"),)
-
 
 @pytest.fixture(scope="module")
 def issue(service):
     """Issues a token: issue(user_ids=..., grants=...) -> the token."""
     return lambda **fields: service.tokens.issue(Wanted(**fields), "local")[0]
-
-
-@pytest.fixture
-def user(fresh_id):
-    return fresh_id()
 
 
 @pytest.fixture(scope="module")
@@ -52,16 +40,6 @@ def exchange(channel):
         return stub.Exchange(request, metadata=header(token) if token else None)
 
     return ask
-
-
-def refused(call, code=DENIED):
-    """Reason and metadata of a refusal."""
-    with pytest.raises(grpc.RpcError) as caught:
-        call()
-    assert caught.value.code() == code, caught.value.details()
-    info = error_details_pb2.ErrorInfo()
-    assert rpc_status.from_call(caught.value).details[0].Unpack(info)
-    return info.reason, dict(info.metadata)
 
 
 def write(stub, token, user, **fields):
