@@ -23,7 +23,7 @@ from memsvc.model import Namespace, Scope
 from memsvc.storage.engine import Engine, RecordTable, WriteTxn
 
 LOG = logging.getLogger("memsvc.tokens")
-ISSUED, REVOKED = "AdminService/CreateToken", "AdminService/RevokeToken"  # as the audit names them
+REVOKED = "AdminService/RevokeToken"  # as the audit names it
 _LIST = "tokens"
 
 
@@ -91,12 +91,12 @@ class TokenRegister:
 
     # -- changing ------------------------------------------------------------------------------------------------
 
-    def add(self, record: TokenRecord) -> None:
-        """Writes a new record. Raises what the store raises."""
+    def add(self, record: TokenRecord, call: str) -> None:
+        """Writes a new record. `call`, which issued it, is for the audit. Raises what the store raises."""
 
         def put(txn: WriteTxn) -> None:
             _put(txn, record)
-            audit.token_changed(txn, record.tenant, record.token_id, record.issuer, ISSUED, record.issue_time_us)
+            audit.token_changed(txn, record.tenant, record.token_id, record.issuer, call, record.issue_time_us)
 
         self._engine.write(put, on_commit=lambda _: self._keep([record]))
 

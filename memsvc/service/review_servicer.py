@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable
 
 import grpc
+import msgspec
 
 from memsvc.errors import InvalidArgument, MemsvcError
 from memsvc.memory.listing import page_size
@@ -93,7 +94,8 @@ def _part(whole: Mutation, decision: ItemDecision) -> Mutation:
     """The mutation of one item: a request_id of its own, which the call's and the item's id give."""
     parts = (decision.item_id, decision.action.name, decision.content, decision.etag, decision.reason)
     request_id = str(uuid.uuid5(uuid.UUID(whole.request_id), decision.item_id)) if whole.request_id else ""
-    return Mutation(request_id, fingerprint(*(part.encode() for part in parts)), whole.actor)
+    own = fingerprint(*(part.encode() for part in parts))
+    return msgspec.structs.replace(whole, request_id=request_id, fingerprint=own)
 
 
 def _message(item: Item, now_us: int) -> vpb.ReviewItem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections import Counter
 
 import grpc
@@ -15,6 +16,7 @@ from memsvc import app
 from memsvc.app import Service
 from memsvc.config import Settings
 from memsvc.model import Namespace, Scope
+from memsvc.service.auth.principal import Delegation
 from memsvc.service.auth.tokens import Wanted
 from memsvc.v1 import admin_service_pb2 as adb
 from memsvc.v1 import admin_service_pb2_grpc as admin_rpc
@@ -29,6 +31,8 @@ from memsvc.v1 import memory_service_pb2 as spb
 from memsvc.v1 import memory_service_pb2_grpc as rpc
 from memsvc.v1 import permanent_service_pb2 as ppb
 from memsvc.v1 import permanent_service_pb2_grpc as prpc
+from memsvc.v1 import review_service_pb2 as vpb
+from memsvc.v1 import review_service_pb2_grpc as vrpc
 from memsvc.v1 import skill_service_pb2 as skb
 from memsvc.v1 import skill_service_pb2_grpc as skrpc
 
@@ -228,24 +232,29 @@ def test_all_of_a_tenant(auditor, remember, fresh_id):
 def test_tokens_are_in_the_chain_of_the_tenant(service, auditor, fresh_id):
     tenant = fresh_id()
     _, record = service.tokens.issue(Wanted(tenant=tenant, user_ids=("u",)), "local")
+    handed_on = Wanted(tenant=tenant, user_ids=("u",), act=(Delegation("helper", record.token_id),))
+    _, child = service.tokens.issue(handed_on, f"token:{record.token_id}")
     service.tokens.revoke(record.token_id)
     found = entries(auditor, pb.Owners(tenant=tenant), [pb.SCOPE_GLOBAL])
     assert [(e.call, e.detail, e.kind) for e in found] == [
-        (call, f"token {record.token_id}", apb.AUDIT_KIND_ADMIN)
-        for call in ("AdminService/CreateToken", "AdminService/RevokeToken")
+        ("AdminService/CreateToken", f"token {record.token_id}", apb.AUDIT_KIND_ADMIN),
+        ("TokenService/Exchange", f"token {child.token_id}", apb.AUDIT_KIND_ADMIN),
+        ("AdminService/RevokeToken", f"token {record.token_id}", apb.AUDIT_KIND_ADMIN),
     ]
 
 
+def test_a_decision_of_the_review_queue_names_its_call(auditor, channel, remember, fresh_id):
+    owners = pb.Owners(tenant=fresh_id())
+    waits = remember(owners, "The office is closed on Friday.", scope=pb.SCOPE_GLOBAL).memory_id
+    decision = vpb.ReviewItemDecision(item_id=waits, action=vpb.REVIEW_ITEM_ACTION_APPROVE)
+    request = vpb.ReviewServiceResolveRequest(owners=owners, decisions=[decision], request_id=str(uuid.uuid4()))
+    (result,) = vrpc.ReviewServiceStub(channel).Resolve(request).results
+    assert not result.error_reason
+    found = entries(auditor, owners, [pb.SCOPE_GLOBAL])
+    assert [entry.call for entry in found] == ["MemoryService/Write", "ReviewService/Resolve"]
+
+
 # -- rights ------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def issue(service):
-    def make(**fields):
-        token, _ = service.tokens.issue(Wanted(**fields), "local")
-        return (("authorization", f"Bearer {token}"),)
-
-    return make
 
 
 def denied(call):

@@ -30,6 +30,7 @@ from memsvc.service.auth.rules import Kind
 ALGORITHM = "EdDSA"
 ISSUER = "memsvc"
 AUDIENCE = "memsvc"
+CREATED, EXCHANGED = "AdminService/CreateToken", "TokenService/Exchange"  # as the audit names them
 TOKEN_MAX_CHARS = 16_384
 CACHE_ENTRIES = 4096
 NAME_MAX_CHARS = 128
@@ -75,8 +76,8 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """A token whose signature and form hold: who it is, when it is good, in UTC microseconds, the ids of the tokens
-    that it was made from, which must be good as well, and how many calls a minute it and each of those may make.
+    """A token whose signature and form hold: who it is, when it is good, in UTC microseconds, and how many calls a
+    minute it may make and each token that it was made from, which must be good as well, by their ids, its own first.
     """
 
     caller: Caller
@@ -84,7 +85,6 @@ class Checked(msgspec.Struct, frozen=True):
     kid: str
     not_before_us: int
     expire_time_us: int
-    parents: tuple[str, ...]
     limits: tuple[tuple[str, dict[Kind, int]], ...]
 
 
@@ -144,7 +144,7 @@ class Tokens:
         """
         if self._keys.verifier(checked.kid) is None:
             raise _invalid()
-        for token_id in (checked.token_id, *checked.parents):
+        for token_id, _ in checked.limits:
             record = self.register.get(token_id)
             if record is None:
                 raise _invalid()
@@ -187,7 +187,6 @@ class Tokens:
             kid=header.kid,
             not_before_us=claims.nbf * _MICROS,
             expire_time_us=claims.exp * _MICROS,
-            parents=tuple(step.parent for step in claims.act),
             limits=((claims.jti, claims.per_minute()), *map(self._limits, claims.act)),
         )
 
@@ -237,7 +236,7 @@ class Tokens:
             issue_time_us=claims.iat * _MICROS,
             expire_time_us=claims.exp * _MICROS,
         )
-        self.register.add(record)
+        self.register.add(record, EXCHANGED if wanted.act else CREATED)
         return token, record
 
     def get(self, token_id: str) -> TokenRecord:
