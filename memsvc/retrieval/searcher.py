@@ -151,13 +151,8 @@ class _Plan:
             return False
         if passing < min(view.row_count, SCAN_CODES_ROWS):
             return False
-        filtered = passing < view.row_count
-        rows, scan_from = vectors.nearest(
-            self.vector, wanted * view.row_count * 3 // (passing * 2) if filtered else wanted
-        )
-        if scan_from == 0:
-            return False
-        if filtered and np.count_nonzero(self.mask[rows[rows < view.row_count]]) < min(wanted, passing):
+        rows, scan_from = vectors.nearest(self.vector, wanted, self.mask)
+        if scan_from == 0 or rows.shape[0] < min(wanted, passing):
             return False
         staged = view.segment.staged_rows(query.session_id)
         self.vector_rows = np.concatenate([rows, staged]) if staged.size else rows

@@ -304,7 +304,7 @@ class Segment:
                 self._close(old_row, memory.sequence, old_analysis)
             self.rows = row + 1
         if old_row != NO_ROW:
-            self.vectors.remove(old_row)
+            self.vectors.close(old_row)
 
     def _reserve(self, rows: int) -> None:
         self.columns = self.columns.reserved(rows)
@@ -507,12 +507,6 @@ class Segment:
         recallable = np.isin(columns.status[rows], np.array(RECALLABLE, np.uint8))
         wanted: NDArray[np.bool_] = (columns.end_seq[rows] == OPEN_SEQ) & (columns.has_vector[rows] != 0) & recallable
         return wanted
-
-    def drop_closed_from_graph(self) -> None:
-        """After loading a graph that was saved a moment before the columns: closes what was closed in between."""
-        closed = np.flatnonzero(self.columns.end_seq[: self.vectors.graph_rows] != OPEN_SEQ)
-        for row in closed.tolist():
-            self.vectors.remove(row)
 
     def size_bytes(self) -> int:
         """Memory of the arrays, about; Python's dictionaries left out."""

@@ -1,14 +1,13 @@
-"""Saved segments: one file of arrays and one hnswlib graph per namespace, written whole, checked before use.
+"""Saved segments: one file of arrays per namespace, written whole, checked before use.
 
 Purpose: a restart loads instead of re-analysing and re-indexing. A file that is missing, torn, of another format,
 model or checksum is ignored and the segment is rebuilt from the store: derived data is never a reason to fail.
 
 Layout of `<digest>.seg`: magic, format (u32), header length (u64), msgpack header (names, sequence, array table),
-arrays back to back, 16-byte BLAKE2b over all before it. The graph beside it has its digest in the header. Both are
-written to temporary names, synced and renamed; the header is renamed last and names the graph file.
+arrays back to back, 16-byte BLAKE2b over all before it. It is written to a temporary name, synced and renamed.
 
-Threading: `save` copies what changes in place under the segment's lock and writes outside of it. `load` reads the graph
-on a thread beside.
+Threading: `save` copies what changes in place under the segment's lock and writes outside of it; it runs on the thread
+that fills the graph.
 
 Rejected: numpy's .npz (zip's CRC costs more than the read), pickle (runs code), one file per array (no atomicity).
 """
@@ -19,7 +18,6 @@ import hashlib
 import logging
 import os
 import struct
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsvc.model import Namespace
-from memsvc.retrieval.segment import COLUMNS, Columns, Postings, RowList, Segment
+from memsvc.retrieval.segment import COLUMNS, OPEN_SEQ, Columns, Postings, RowList, Segment
 
 LOG = logging.getLogger("memsvc.segments")
 MAGIC = b"MSVCSEG\x00"
-FORMAT = 2  # 2: words of events, terms of exact facts, rank factors
+FORMAT = 3  # 2: words of events, terms of exact facts, rank factors; 3: the links of the graph are an array
 SAVE_FROM_ROWS = 1000  # smaller segments rebuild faster than a file is opened
 _PREFIX = struct.Struct("<8sIQ")
-_CHUNK_BYTES = 1 << 22
 
 
 class _Header(msgspec.Struct):
@@ -48,9 +45,7 @@ class _Header(msgspec.Struct):
     document_count: int
     total_length: float
     free: int
-    graph_file: str
-    graph_rows: int
-    graph_digest: bytes
+    graph_first_row: int  # -1: no graph
     arrays: list[tuple[str, str, list[int]]]  # name, dtype, shape; in file order
     vocabulary: list[str]
     keywords: list[tuple[str, str, int]]  # kind, text, number of rows
@@ -64,46 +59,24 @@ def _stem(namespace: Namespace) -> str:
     return hashlib.blake2b(raw, digest_size=16).hexdigest()
 
 
-def _digest_of(path: Path) -> bytes:
-    digest = hashlib.blake2b(digest_size=16)
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.digest()
-
-
 def save(directory: Path, segment: Segment) -> int:
     """Writes the segment as it is now; returns the sequence saved. Raises OSError (disk full, permissions)."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     stem = _stem(segment.namespace)
     temporary = directory / f"{stem}.tmp"
-    graph_temporary = directory / f"{stem}.graph.tmp"
     try:
-        graph_rows = segment.vectors.save_graph(graph_temporary)
-        header, arrays = _captured(segment, graph_rows)
-        if graph_rows:
-            header.graph_digest = _digest_of(graph_temporary)
-            header.graph_file = f"{stem}.{header.rows}.graph"
-            _sync(graph_temporary)
-            graph_temporary.replace(directory / header.graph_file)
+        header, arrays = _captured(segment)
         _write(temporary, header, arrays)
         temporary.replace(directory / f"{stem}.seg")
     finally:
         temporary.unlink(missing_ok=True)
-        graph_temporary.unlink(missing_ok=True)
     for old in directory.glob(f"{stem}.*.graph"):
-        if old.name != header.graph_file:
-            old.unlink(missing_ok=True)
+        old.unlink(missing_ok=True)  # of format 2
     return header.rows
 
 
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-
-
-def _captured(segment: Segment, graph_rows: int) -> tuple[_Header, list[tuple[str, NDArray[Any]]]]:
-    """A consistent copy of the segment under its lock; the graph, saved just before, may be a few rows behind."""
+def _captured(segment: Segment) -> tuple[_Header, list[tuple[str, NDArray[Any]]]]:
+    """A consistent copy of the segment under its lock; the graph, which nobody fills meanwhile, may be behind."""
     with segment.lock:
         rows = segment.rows
         columns, postings = segment.columns, segment.postings
@@ -123,9 +96,7 @@ def _captured(segment: Segment, graph_rows: int) -> tuple[_Header, list[tuple[st
             segment.document_count,
             segment.total_length,
             postings.free,
-            "",
-            graph_rows,
-            b"",
+            segment.vectors.first_row,
             [],
             list(postings.vocabulary),
             [(kind, text, len(rl)) for kind, text, rl in lists],
@@ -137,6 +108,7 @@ def _captured(segment: Segment, graph_rows: int) -> tuple[_Header, list[tuple[st
     arrays.append(("keyword_rows", _joined([rl for _, _, rl in lists])))
     arrays.append(("session_rows", _joined([order for _, order in sessions])))
     arrays.append(("block", block[:rows].astype(np.float16)))  # the store's own precision: nothing is lost
+    arrays.append(("links", segment.vectors.links[: segment.vectors.graph_rows]))
     header.arrays = [(name, array.dtype.str, list(array.shape)) for name, array in arrays]
     return header, arrays
 
@@ -174,12 +146,8 @@ def load(directory: Path, namespace: Namespace, model_id: str, dim: int) -> Segm
     try:
         header = _checked(raw, namespace, model_id, dim)
         segment = Segment(namespace, header.model_id, header.dim)
-        with ThreadPoolExecutor(1) as beside:  # hashing and copying hold no GIL
-            graph = beside.submit(_load_graph, segment, directory, header)
-            _fill(segment, header, _arrays(raw, header))
-            graph.result()
-        segment.drop_closed_from_graph()
-    except (KeyError, ValueError, OSError, RuntimeError, msgspec.MsgspecError, struct.error) as error:
+        _fill(segment, header, _arrays(raw, header))
+    except (KeyError, ValueError, msgspec.MsgspecError, struct.error) as error:
         LOG.warning("saved segment %s is not usable (%s): rebuilding", path.name, error)
         return None
     return segment
@@ -200,15 +168,6 @@ def _checked(raw: bytes, namespace: Namespace, model_id: str, dim: int) -> _Head
     return header
 
 
-def _load_graph(segment: Segment, directory: Path, header: _Header) -> None:
-    if not header.graph_rows:
-        return
-    path = directory / header.graph_file
-    if _digest_of(path) != header.graph_digest:
-        raise ValueError("the graph's checksum is wrong")
-    segment.vectors.load_graph(path, header.graph_rows, header.rows * 5 // 4)
-
-
 def _arrays(raw: bytes, header: _Header) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = {}
     offset = _PREFIX.size + _PREFIX.unpack_from(raw)[2]
@@ -220,7 +179,6 @@ def _arrays(raw: bytes, header: _Header) -> dict[str, NDArray[Any]]:
 
 
 def _fill(segment: Segment, header: _Header, arrays: dict[str, NDArray[Any]]) -> None:
-    """Everything but the graph."""
     rows = header.rows
     capacity = rows * 5 // 4 + 64
     segment.columns = Columns(capacity)
@@ -228,6 +186,9 @@ def _fill(segment: Segment, header: _Header, arrays: dict[str, NDArray[Any]]) ->
         getattr(segment.columns, name)[:rows] = arrays[name]
     segment.vectors.reserve(capacity)
     segment.vectors.put(0, arrays["block"])
+    segment.vectors.closed[:rows] = segment.columns.end_seq[:rows] != OPEN_SEQ
+    if header.graph_first_row >= 0:
+        segment.vectors.load_graph(arrays["links"], header.graph_first_row)
     segment.postings = _postings(header, arrays)
     segment.mentions.add(header.vocabulary)
     start = 0

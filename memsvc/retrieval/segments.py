@@ -13,8 +13,9 @@ Rejected: loading everything at start (a fleet's laptop has thousands of namespa
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -32,7 +33,7 @@ LOG = logging.getLogger("memsvc.segments")
 CATCH_UP_CHANGES = 512
 IDLE_WAIT_S = 5.0
 ABSENT_MAX = 10_000
-YIELD_FACTOR = 4.0  # a graph under load is built with a fifth of one core
+BACKGROUND_NICE = 10  # where recalls want all cores, a graph is built with a tenth of one
 
 
 class Applied(msgspec.Struct, frozen=True):
@@ -199,6 +200,8 @@ class SegmentStore:
     # -- background ----------------------------------------------------------------------------------------------
 
     def _maintain(self) -> None:
+        if sys.platform == "linux":  # elsewhere threads have no priority of their own
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), BACKGROUND_NICE)
         while not self._stop.is_set():
             self._wake.wait(IDLE_WAIT_S)
             self._wake.clear()
@@ -209,13 +212,9 @@ class SegmentStore:
                 self._save(segment, least_changes=max(self._save_after_changes, segment.rows // 5))
 
     def _index(self, segment: Segment) -> None:
-        """Moves rows into the graph; gives way to searches: a chunk that held one up is followed by a pause."""
-        more = True
-        while more and not self._stop.is_set():
-            waits, started_s = segment.vectors.search_waits, time.perf_counter()
-            more = segment.index_more()
-            if segment.vectors.search_waits != waits:
-                self._stop.wait(YIELD_FACTOR * (time.perf_counter() - started_s))
+        """Moves rows into the graph."""
+        while segment.index_more() and not self._stop.is_set():
+            pass
 
     def unindexed_rows(self) -> int:
         """Rows of loaded segments that wait for their place in a graph."""

@@ -15,6 +15,7 @@ from memsvc.model import Filter, Layer, Memory, MemoryType, Namespace, Scope, So
 from memsvc.retrieval.lexical import analyze
 from memsvc.retrieval.searcher import SearchQuery, nearest_codes, search
 from memsvc.retrieval.segment import Segment, View
+from memsvc.retrieval.vector import GRAPH_FROM_ROWS, VectorIndex
 
 
 def warm_kernels(dim: int) -> None:
@@ -44,5 +45,10 @@ def warm_kernels(dim: int) -> None:
             search([(segment, None)], SearchQuery(analyze("warm ID-1"), query_vector, 1, 0, condition=condition))
     view = View(segment, ())
     query = SearchQuery(analyze(""), vector, 1, 0)
+    graph = VectorIndex(dim, GRAPH_FROM_ROWS)
+    graph.put(0, np.stack([vector, vector]))
+    while graph.index_more(GRAPH_FROM_ROWS, lambda rows: rows < 2):
+        pass
     for mask in (np.empty(0, np.uint8), np.ones(view.row_count, np.uint8)):
         nearest_codes(view, query, mask, vector, 1)
+        graph.nearest(vector, 1, mask)

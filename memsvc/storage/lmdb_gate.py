@@ -7,7 +7,7 @@ Threading: any thread. A reader never waits longer than `HOLD_S` at a time: if t
 that, the others are let in again and the writer tries later. So a long export can delay the growth of the map, but
 neither it nor the growth can stop all reads, and a thread that opens a snapshot inside a snapshot can't lock up.
 
-Rejected: `memsvc.locks.SharedLock` (a waiting writer keeps new readers out for as long as the slowest reader runs; it
+Rejected: a lock that is fair to writers (one that waits keeps new readers out while the slowest reader runs; it
 also costs a reader 1.2 us instead of 0.6).
 """
 

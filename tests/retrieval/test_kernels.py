@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memsvc.model import NEVER_US, Status
-from memsvc.retrieval import kernels
+from memsvc.retrieval import graph_kernels, kernels
 from memsvc.retrieval.lexical import Analysis
 from memsvc.retrieval.segment import Postings
 from memsvc.retrieval.vector import VectorIndex
@@ -121,7 +121,8 @@ def test_a_scan_of_codes_finds_what_an_exact_scan_finds(filtered):
 
 def test_warming_compiles_everything():
     warm_kernels(16)
-    kinds = [len(kernel.signatures) for kernel in (kernels.gather, kernels.fuse, kernels.scan_codes)]
+    warmed = (kernels.gather, kernels.fuse, kernels.scan_codes, graph_kernels.search, graph_kernels.insert)
+    kinds = [len(kernel.signatures) for kernel in warmed]
     warm_kernels(16)
-    assert [len(kernel.signatures) for kernel in (kernels.gather, kernels.fuse, kernels.scan_codes)] == kinds
+    assert [len(kernel.signatures) for kernel in warmed] == kinds
     assert min(kinds) > 0

@@ -211,10 +211,10 @@ def test_an_update_during_the_graph_search_is_seen_whole(monkeypatch):
         pass
     nearest, updates = VectorIndex.nearest, iter([1])
 
-    def interrupted(self, query, k):
+    def interrupted(self, query, k, mask):
         for _ in updates:
             built.put(5, "zebra crossing")
-        return nearest(self, query, k)
+        return nearest(self, query, k, mask)
 
     monkeypatch.setattr(VectorIndex, "nearest", interrupted)
     query = SearchQuery(analyze("zebra note"), unit(5), 3, NOW_US)

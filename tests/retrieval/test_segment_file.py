@@ -190,18 +190,3 @@ def test_the_graph_comes_back_without_what_was_closed(with_graph: tuple[Segment,
     for number in range(2, 40, 2):
         rows, _ = loaded.vectors.nearest(unit(number), 64)
         assert not closed & set(rows.tolist())
-
-
-@pytest.mark.parametrize("damage", ["missing", "flipped", "cut", "empty"])
-def test_a_graph_that_is_not_the_saved_one_is_not_used(with_graph: tuple[Segment, Path], damage: str) -> None:
-    directory = with_graph[1]
-    path = next(directory.glob("*.graph"))
-    whole = path.read_bytes()
-    flipped = bytearray(whole)
-    flipped[len(whole) // 3] ^= 1
-    path.unlink()
-    if damage != "missing":
-        path.write_bytes({"flipped": bytes(flipped), "cut": whole[:-1], "empty": b""}[damage])
-    assert load(directory) is None
-    path.write_bytes(whole)
-    assert load(directory) is not None

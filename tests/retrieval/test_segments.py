@@ -143,7 +143,7 @@ def test_another_model_is_not_loaded(engine, tmp_path):
     assert segment_file.load(tmp_path / "segments", NS, "m", DIM) is not None
 
 
-def test_graph_is_saved_checked_and_rebuilt(engine, tmp_path):
+def test_graph_is_saved_and_loaded(engine, tmp_path):
     directory = tmp_path / "segments"
     rows = GRAPH_FROM_ROWS + 100
     for start in range(0, rows, 1000):
@@ -157,14 +157,7 @@ def test_graph_is_saved_checked_and_rebuilt(engine, tmp_path):
     assert loaded is not None
     assert loaded.vectors.graph_rows == rows
     assert answers(loaded) == answers(segment)
-    graph = next(directory.glob("*.graph"))
-    raw = bytearray(graph.read_bytes())
-    raw[len(raw) // 2] ^= 1
-    graph.write_bytes(raw)
-    assert segment_file.load(directory, NS, "m", DIM) is None
-    graph.unlink()
-    assert segment_file.load(directory, NS, "m", DIM) is None
-    assert SegmentStore(engine, "m", DIM, directory).get(NS).sequence == rows
+    assert np.array_equal(loaded.vectors.links[:rows], segment.vectors.links[:rows])
 
 
 def test_a_segment_ahead_of_the_store_is_rebuilt(engine, tmp_path):
