@@ -56,7 +56,7 @@ def floor_hnsw(vectors: NDArray[np.float32], count: int) -> dict[str, float]:
 
 
 def built_graph(vectors: NDArray[np.float32]) -> hnswlib.Index:
-    """A plain graph with the settings that the segments use."""
+    """A plain hnswlib graph with the settings of ours."""
     index = hnswlib.Index(space="ip", dim=vectors.shape[1])
     index.init_index(len(vectors), M=GRAPH_M, ef_construction=EF_CONSTRUCTION)
     index.add_items(vectors, num_threads=1)
@@ -67,13 +67,13 @@ def built_graph(vectors: NDArray[np.float32]) -> hnswlib.Index:
 def recall_quality(vectors: NDArray[np.float32], queries: NDArray[np.float32]) -> dict[str, float]:
     """Recall@10 of the graph against an exact scan, before and after half of the rows are deleted."""
     index = VectorIndex(vectors.shape[1], len(vectors))
-    index.block[: len(vectors)] = vectors
+    index.put(0, vectors)
     while index.index_more(len(vectors), lambda rows: np.ones(len(rows), np.bool_)):
         pass
     full = _recall_at_10(index, vectors, queries, np.arange(len(vectors)))
     dead = np.random.default_rng(5).permutation(len(vectors))[: len(vectors) // 2]
     for row in dead.tolist():
-        index.remove(row)
+        index.close(row)
     left = np.setdiff1d(np.arange(len(vectors)), dead)
     return {"recall_at_10": full, "recall_at_10_half_deleted": _recall_at_10(index, vectors, queries, left)}
 
