@@ -178,7 +178,8 @@ def crossover(base: NDArray[np.float32]) -> list[tuple[int, float, float, float]
         index.put(0, vectors)
         long, byte = np.full(rows, NEVER_US), np.ones(rows, np.uint8)
         sessions = np.full(rows, -1, np.int32)
-        graph = built_graph(vectors)
+        while index.index_more(rows, lambda rows: np.ones(len(rows), np.bool_), from_rows=0):
+            pass
 
         def codes(
             i: int,
@@ -196,7 +197,7 @@ def crossover(base: NDArray[np.float32]) -> list[tuple[int, float, float, float]
         kinds = (
             lambda i, v=vectors: np.argpartition(-(v @ v[i % 100]), 64),
             codes,
-            lambda i, g=graph, v=vectors: g.knn_query(v[i % 100], k=64, num_threads=1),
+            lambda i, g=index, v=vectors: g.nearest(v[i % 100], 64),
         )
         times = []
         for kind in kinds:

@@ -76,13 +76,19 @@ class VectorIndex:
         self.block[rows] = vectors
         kernels.encode(self.block[rows], self.codes[rows], self.code_scales[rows])
 
-    def index_more(self, row_count: int, wanted: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> bool:
-        """Adds one chunk of rows below `row_count` to the graph; returns whether more are left.
+    def index_more(
+        self,
+        row_count: int,
+        wanted: Callable[[NDArray[np.int64]], NDArray[np.bool_]],
+        from_rows: int = GRAPH_FROM_ROWS,
+    ) -> bool:
+        """Adds one chunk of rows below `row_count` to the graph; returns whether more are left. With fewer rows than
+        `from_rows` there is none.
 
         `wanted(rows)` tells which of the rows belong in it (they have a vector and can be recalled). One that is closed
         meanwhile goes in as well and is no answer.
         """
-        if not self.has_graph and row_count < GRAPH_FROM_ROWS:
+        if not self.has_graph and row_count < from_rows:
             return False
         end = min(row_count, self.graph_rows + INSERT_CHUNK_ROWS)
         self._reserve_links()
