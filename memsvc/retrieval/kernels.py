@@ -9,7 +9,7 @@ Threading: the long kernels release the GIL; all touch only their arguments. Col
 the row count and block lengths that the caller captured, so that a writer may append meanwhile; the one column that
 changes in place (`end_seq`) is compared with the reader's own row count, which is its sequence: the change is
 invisible to it.
-Scratch arrays belong to one call at a time (see `segment.Scratch`).
+Scratch arrays belong to one call at a time (see `columns.Scratch`).
 
 Rejected: numpy expressions (a dozen temporaries and passes over all rows per recall); numba's parallel mode (two cores
 are better used by two recalls); float16 vectors in the kernel (numba has no half type on CPUs); several files (numba's

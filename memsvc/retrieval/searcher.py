@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from memsvc.model import NO_FILTER, RECALLABLE, Filter, Namespace, Status, id_from_bytes
 from memsvc.retrieval import kernels as k
+from memsvc.retrieval.columns import NO_ROW, Scratch
 from memsvc.retrieval.lexical import EXACT_PREFIX, Analysis
-from memsvc.retrieval.segment import NO_ROW, Scratch, Segment, View
+from memsvc.retrieval.segment import Segment, View
 from memsvc.retrieval.vector import SCAN_CODES_FROM_ROWS
 
 VECTOR_CANDIDATES = 48

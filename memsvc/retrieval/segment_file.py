@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsvc.model import Namespace
-from memsvc.retrieval.segment import COLUMNS, OPEN_SEQ, Columns, Postings, RowList, Segment
+from memsvc.retrieval.columns import COLUMNS, Columns, Postings, RowList
+from memsvc.retrieval.segment import OPEN_SEQ, Segment
 
 LOG = logging.getLogger("memsvc.segments")
 MAGIC = b"MSVCSEG\x00"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from memsvc.model import NEVER_US, Status
 from memsvc.retrieval import graph_kernels, kernels
+from memsvc.retrieval.columns import Postings
 from memsvc.retrieval.lexical import Analysis
-from memsvc.retrieval.segment import Postings
 from memsvc.retrieval.vector import VectorIndex
 from memsvc.retrieval.warm import warm_kernels
 

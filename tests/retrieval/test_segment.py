@@ -24,9 +24,10 @@ from memsvc.model import (
     id_to_bytes,
 )
 from memsvc.retrieval import kernels
+from memsvc.retrieval.columns import NO_ROW
 from memsvc.retrieval.lexical import analyze
 from memsvc.retrieval.searcher import SearchQuery, Weights, search
-from memsvc.retrieval.segment import NO_ROW, OPEN_SEQ, Segment, View
+from memsvc.retrieval.segment import OPEN_SEQ, Segment, View
 from memsvc.retrieval.texts import indexed_text
 
 DIM = 8

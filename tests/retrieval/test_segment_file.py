@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from memsvc.model import Layer, Memory, MemoryType, Namespace, Scope, Source, Status, id_from_bytes
 from memsvc.retrieval import segment_file
+from memsvc.retrieval.columns import COLUMNS
 from memsvc.retrieval.lexical import analyze
 from memsvc.retrieval.searcher import SearchQuery, search
-from memsvc.retrieval.segment import COLUMNS, Segment
+from memsvc.retrieval.segment import Segment
 from memsvc.retrieval.vector import GRAPH_FROM_ROWS
 
 DIM = 8
