@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from memsvc.retrieval import graph_kernels, kernels
 
 SCAN_CODES_FROM_ROWS = 4096  # below, the exact scan is fast enough
-GRAPH_FROM_ROWS = 12_288  # the scan of codes is faster below; measured by bench.latency --crossover
+GRAPH_FROM_ROWS = 6_144  # the scan of codes is faster below; measured by bench.latency --crossover
 GRAPH_M = 24  # links per node; recall@10 against exact >= 0.98 at 100k rows with EF_SEARCH (bench.latency)
 EF_CONSTRUCTION = 160
-EF_SEARCH = 80  # at GRAPH_FROM_ROWS; each doubling of the rows adds EF_PER_DOUBLING (bench.latency holds 0.98)
+EF_SEARCH = 60  # at GRAPH_FROM_ROWS; each doubling of the rows adds EF_PER_DOUBLING (bench.latency holds 0.98)
 EF_PER_DOUBLING = 20
 INSERT_CHUNK_ROWS = 32  # about ten milliseconds: how often a stop is looked for
 
