@@ -58,7 +58,7 @@ class Scope(IntEnum):
 
 class Status(IntEnum):
     """Where a memory is in its life. ACTIVE and CONTESTED come back from a recall; the rest only when asked for,
-    and PENDING never.
+    and PENDING and PURGED never. PURGED has neither content nor anything else that was said.
     """
 
     ACTIVE = 1
@@ -69,10 +69,11 @@ class Status(IntEnum):
     CONTESTED = 6
     PENDING = 7
     STAGED = 8
+    PURGED = 9
 
 
 RECALLABLE = (Status.ACTIVE, Status.CONTESTED)
-APPROVED = tuple(status for status in Status if status != Status.PENDING)
+APPROVED = tuple(status for status in Status if status not in (Status.PENDING, Status.PURGED))
 EXPIRING = (*RECALLABLE, Status.STAGED)  # statuses that an expire time ends
 
 
@@ -92,6 +93,7 @@ class ChangeKind(IntEnum):
     UPDATED = 2
     SUPERSEDED = 3
     FORGOTTEN = 4
+    PURGED = 5
 
 
 class Outcome(IntEnum):

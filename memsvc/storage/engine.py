@@ -68,6 +68,23 @@ class StoredAnswer(msgspec.Struct, frozen=True):
     time_us: int
 
 
+class ErasedCounts(msgspec.Struct, frozen=True):
+    """What was erased: memories with their versions, vectors, and records of other tables."""
+
+    memories: int = 0
+    versions: int = 0
+    vectors: int = 0
+    records: int = 0
+
+    def __add__(self, other: ErasedCounts) -> ErasedCounts:
+        return ErasedCounts(
+            self.memories + other.memories,
+            self.versions + other.versions,
+            self.vectors + other.vectors,
+            self.records + other.records,
+        )
+
+
 class VerifyProblem(msgspec.Struct, frozen=True):
     """One disagreement that `verify` found. `where` names table and key without memory content."""
 
@@ -209,6 +226,23 @@ class WriteTxn(ReadTxn, Protocol):
     def drop_record(self, table: RecordTable, namespace: Namespace, key: str) -> bool:
         """Removes a record; returns whether there was one."""
 
+    def erase_namespace(self, namespace: Namespace) -> ErasedCounts:
+        """Removes a namespace with all of its rows: memories, vectors, log, audit, records of every table, names.
+        Written again, it begins at sequence 1. Nothing happens for an unknown one. The bytes are gone after
+        `Engine.rewrite`.
+        """
+
+    def erase_memories(self, namespace: Namespace, memory_ids: Sequence[str]) -> ErasedCounts:
+        """Blanks every version of these memories, status PURGED; their changes lose reason, evidence and request id,
+        those of others the evidence that tells of them; vectors go unless a memory that stands has the same text, uses
+        too. Ids that are unknown here, or erased already, are passed over. The bytes are gone after `Engine.rewrite`.
+        """
+
+    def erase_answers(self, tenant: str, is_kept: Callable[[bytes], bool]) -> int:
+        """Removes the stored answers of a tenant that `is_kept` (asked with `StoredAnswer.answer`) does not keep;
+        returns how many.
+        """
+
     def put_meta(self, key: str, value: bytes) -> None:
         """Sets a store-wide value. Raises InvalidArgument for an empty key, one past 500 bytes, or the engine's own."""
 
@@ -237,6 +271,13 @@ class Engine(Protocol):
         Returns its size in bytes.
         """
 
+    def rewrite(self) -> int:
+        """Makes the store's files anew from what they hold, so that no byte of what was erased or replaced is left in
+        them, and wipes the old ones; returns the size in bytes. Writes wait; reads go on but for a moment. Raises
+        StorageFull, StorageFailure, and Unavailable when snapshots stay open: then all is as it was. After a crash the
+        next open finds one of both files whole, and wipes the other.
+        """
+
     def size_bytes(self) -> int:
         """Bytes used on disk."""
 
@@ -262,8 +303,10 @@ class SessionLog(Protocol):
     def open_sessions(self) -> Iterator[Namespace]:
         """Every session that has a record and was not dropped."""
 
-    def drop(self, namespace: Namespace) -> None:
-        """Forgets a session and its records; nothing happens for an unknown one. Raises StorageFailure."""
+    def drop(self, namespace: Namespace, *, is_wiped: bool = False) -> None:
+        """Forgets a session and its records; nothing happens for an unknown one. `is_wiped`: so that nobody reads them
+        from the disk any more. Raises StorageFailure.
+        """
 
     def backup(self, directory: Path) -> int:
         """Writes every session, up to its last whole record, into a new or empty directory that a SessionLog of the

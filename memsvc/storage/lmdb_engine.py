@@ -38,10 +38,11 @@ from memsvc.errors import (
     Unavailable,
 )
 from memsvc.model import Namespace
-from memsvc.storage import lmdb_verify
+from memsvc.storage import lmdb_rewrite, lmdb_verify
 from memsvc.storage.engine import ReadTxn, VerifyProblem, WriteTxn
 from memsvc.storage.lmdb_errors import OF_ONE_OPERATION, storage_error
 from memsvc.storage.lmdb_gate import MapGate
+from memsvc.storage.lmdb_rewrite import DATA_FILE
 from memsvc.storage.lmdb_tables import LATER_TABLES, META_FORMAT, TABLES, LmdbReadTxn
 from memsvc.storage.lmdb_write import LmdbWriteTxn
 from memsvc.storage.lmdb_writer import GroupWriter, Operation
@@ -49,7 +50,6 @@ from memsvc.storage.lmdb_writer import GroupWriter, Operation
 T = TypeVar("T")
 
 FORMAT_VERSION = 1
-DATA_FILE = "data.mdb"
 PARTIAL_FILE = "data.mdb.partial"
 LOCK_FILE = "memsvc.lock"
 LOCK_FILE_BYTES = 32
@@ -60,6 +60,7 @@ MAX_READERS = 1024
 SPARE_READ_TXNS = 64
 GROW_PATIENCE_S = 10.0
 CLOSE_PATIENCE_S = 30.0
+SWAP_PATIENCE_S = 30.0
 
 
 class LmdbEngine:
@@ -77,6 +78,7 @@ class LmdbEngine:
         self._writer = GroupWriter(self._commit_group)
         self._closed = False
         self._cannot_grow = False
+        self._numbers_changed = False
         self._spoilt_map_bytes = 0
         self._close_lock = threading.Lock()
 
@@ -99,6 +101,7 @@ class LmdbEngine:
             raise storage_error(error, "open") from error
         env = None
         try:
+            lmdb_rewrite.finish(directory)
             env = _open_env(directory, initial_map_size_bytes, max_map_size_bytes)
             return cls(directory, lock_fd, env, max_map_size_bytes)
         except BaseException:
@@ -139,6 +142,9 @@ class LmdbEngine:
         """Makes a group durable. What does not fit together is tried one by one, so that a large operation does not
         take small ones down with it.
         """
+        if group[0].is_alone:
+            group[0].result = group[0].run()
+            return
         try:
             self._commit(group)
         except StorageFull:
@@ -181,12 +187,17 @@ class LmdbEngine:
                     self._run_as_child(txn, operation)
             if any(operation.error is None for operation in group):
                 txn.commit()
+                if self._numbers_changed:
+                    self._numbers = {}  # another dict: older snapshots go on with theirs
         finally:
+            self._numbers_changed = False
             txn.abort()  # nothing happens after a commit
 
     def _run_alone(self, txn: lmdb.Transaction, operation: Operation) -> None:
         try:
-            operation.result = operation.run(LmdbWriteTxn(txn, self._tables))
+            mine = LmdbWriteTxn(txn, self._tables)
+            operation.result = operation.run(mine)
+            self._numbers_changed |= mine.has_erased
         except OF_ONE_OPERATION as error:
             operation.error = _caused(storage_error(error, "run the operation"), error)
         except lmdb.Error:
@@ -284,6 +295,57 @@ class LmdbEngine:
         except (lmdb.Error, OSError) as error:
             raise storage_error(error, "back up") from error
         return size
+
+    def rewrite(self) -> int:
+        """See the protocol."""
+        mine = Operation(self._rewrite, None, is_alone=True)
+        self._writer.submit(mine)
+        size: int = mine.result
+        return size
+
+    def _rewrite(self) -> int:
+        """See `lmdb_rewrite`. On the leader's thread: nobody writes meanwhile."""
+        try:
+            lmdb_rewrite.finish(self.directory)
+            size = self._copy_rows_to(self.directory / lmdb_rewrite.FRESH_FILE)
+            if not self._gate.alone(self._swap, patience_s=SWAP_PATIENCE_S):
+                lmdb_rewrite.finish(self.directory)
+                raise Unavailable(
+                    f"the store's file was made anew, but {self._gate.inside_count()} snapshots of the old one stay "
+                    "open; close them and try again"
+                )
+            lmdb_rewrite.finish(self.directory)
+        except (lmdb.Error, OSError) as error:
+            raise storage_error(error, "make its file anew") from error
+        return size
+
+    def _copy_rows_to(self, path: Path) -> int:
+        fresh = lmdb.open(
+            str(path),
+            subdir=False,
+            lock=False,
+            map_size=self._map_bytes(),
+            max_dbs=len(TABLES),
+            mode=0o600,
+            sync=False,  # once, at the end
+        )
+        self._gate.enter()
+        try:
+            lmdb_rewrite.copy_rows(self._env, self._tables, fresh)
+        finally:
+            self._gate.leave()
+            fresh.close()
+        return path.stat().st_size
+
+    def _swap(self) -> None:
+        """Puts the fresh file in place of the old one. The caller is alone in the gate."""
+        size = self._map_bytes()
+        self._env.close()
+        try:
+            lmdb_rewrite.swap(self.directory)
+        finally:
+            self._numbers = {}
+            self._open_again(size)
 
     def _copy_to(self, path: Path) -> int:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -467,10 +529,7 @@ def _make_directory(directory: Path) -> None:
 
 
 def _sync_directory(directory: Path) -> None:
-    fd = os.open(directory, os.O_RDONLY)
     try:
-        os.fsync(fd)
+        lmdb_rewrite.sync_directory(directory)
     except OSError as error:
         raise StorageFailure(f"{directory} can't be made durable: {error}") from error
-    finally:
-        os.close(fd)

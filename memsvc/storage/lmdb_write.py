@@ -11,6 +11,7 @@ checks for duplicates must see the one before it).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -19,8 +20,8 @@ from numpy.typing import NDArray
 
 from memsvc.errors import InvalidArgument, StoreCorrupt
 from memsvc.model import RECALLABLE, AuditEntry, Change, ChangeKind, Memory, Namespace
-from memsvc.storage import codec, lmdb_audit
-from memsvc.storage.engine import RecordTable, StoredAnswer
+from memsvc.storage import codec, lmdb_audit, lmdb_erase
+from memsvc.storage.engine import ErasedCounts, RecordTable, StoredAnswer
 from memsvc.storage.lmdb_tables import (
     META_FORMAT,
     STATE,
@@ -44,6 +45,7 @@ class LmdbWriteTxn(LmdbReadTxn):
     def __init__(self, txn: Any, tables: dict[str, Any]) -> None:
         super().__init__(txn, tables, {})  # numbers of its own: the transaction may be undone
         self._states: dict[bytes, tuple[int, int, int]] = {}
+        self.has_erased = False  # a namespace: its number is of no use any more
 
     def put(
         self,
@@ -104,15 +106,25 @@ class LmdbWriteTxn(LmdbReadTxn):
             raise StoreCorrupt(f"{table} holds an entry past its head; run `memsvc verify`")
 
     def _add_namespace(self, namespace: Namespace) -> bytes:
-        """Gives a new namespace its number: one more than the largest."""
+        """Gives a new namespace its number: one more than the largest that any had."""
         names = codec.encode_names(namespace)
         with self._txn.cursor(self._db["states"]) as cursor:
             last = codec.unpack_u64(cursor.key()) if cursor.last() else 0
-        number = codec.pack_u64(last + 1)
+        number = codec.pack_u64(max(last, self._erased_number()) + 1)
         self._add("namespaces", codec.namespace_key(namespace), number + names)
         self._set_state(number, (0, 0, 0))
         self._numbers[namespace] = number
         return number
+
+    def _erased_number(self) -> int:
+        """The largest number that an erased namespace had; 0 for none."""
+        raw = self._txn.get(meta_key(lmdb_erase.META_NUMBERS), db=self._db["meta"])
+        return codec.unpack_u64(raw) if raw is not None else 0
+
+    def _keep_number(self, number: int) -> None:
+        """Sees to it that no other namespace gets the number."""
+        if number > self._erased_number():
+            self._txn.put(meta_key(lmdb_erase.META_NUMBERS), codec.pack_u64(number), db=self._db["meta"])
 
     def _known_state(self, number: bytes) -> tuple[int, int, int]:
         state = self._states.get(number) or self._state(number)
@@ -204,10 +216,23 @@ class LmdbWriteTxn(LmdbReadTxn):
         number = self._number(namespace)
         return number is not None and bool(self._txn.delete(number + codec.digest(key), db=self._db[table]))
 
+    def erase_namespace(self, namespace: Namespace) -> ErasedCounts:
+        """See the protocol."""
+        self.has_erased = True
+        return lmdb_erase.namespace(self, namespace)
+
+    def erase_memories(self, namespace: Namespace, memory_ids: Sequence[str]) -> ErasedCounts:
+        """See the protocol."""
+        return lmdb_erase.memories(self, namespace, memory_ids)
+
+    def erase_answers(self, tenant: str, is_kept: Callable[[bytes], bool]) -> int:
+        """See the protocol."""
+        return lmdb_erase.answers(self, tenant, is_kept)
+
     def put_meta(self, key: str, value: bytes) -> None:
         """See the protocol."""
-        if key == META_FORMAT:
-            raise InvalidArgument(f"{META_FORMAT} belongs to the store", field="key")
+        if key in (META_FORMAT, lmdb_erase.META_NUMBERS):
+            raise InvalidArgument(f"{key} belongs to the store", field="key")
         self._txn.put(meta_key(key), value, db=self._db["meta"])
 
 

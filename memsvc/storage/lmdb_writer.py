@@ -19,18 +19,22 @@ from collections.abc import Callable
 from typing import Any
 
 from memsvc.errors import MemsvcError, StorageFailure, Unavailable
-from memsvc.storage.engine import WriteTxn
 
 GROUP_MAX = 256  # operations that share a commit
 
 
 class Operation:
-    """One queued write: what to run, and what came of it. `wake` is released when it is done or must lead."""
+    """One queued write: what to run, and what came of it. `wake` is released when it is done or must lead. One that
+    `is_alone` shares no commit: it is a group of its own, and `run` is what the owner of the queue makes of it.
+    """
 
-    __slots__ = ("done", "error", "leads", "on_commit", "result", "run", "wake")
+    __slots__ = ("done", "error", "is_alone", "leads", "on_commit", "result", "run", "wake")
 
-    def __init__(self, run: Callable[[WriteTxn], Any], on_commit: Callable[[Any], None] | None) -> None:
+    def __init__(
+        self, run: Callable[..., Any], on_commit: Callable[[Any], None] | None, *, is_alone: bool = False
+    ) -> None:
         self.run = run
+        self.is_alone = is_alone
         self.on_commit = on_commit
         self.result: Any = None
         self.error: BaseException | None = None
@@ -92,7 +96,8 @@ class GroupWriter:
 
     def _lead(self, mine: Operation) -> None:
         with self._lock:
-            group, self._queue = self._queue[:GROUP_MAX], self._queue[GROUP_MAX:]
+            size = _group_size(self._queue)
+            group, self._queue = self._queue[:size], self._queue[size:]
         self._leader_ident = threading.get_ident()
         try:
             self._run(group)
@@ -129,6 +134,13 @@ class GroupWriter:
             for operation in group:
                 if operation.error is None and operation.on_commit is not None:
                     _follow(operation, operation.on_commit)
+
+
+def _group_size(queue: list[Operation]) -> int:
+    """How many of those that wait go together: up to the first that must be alone."""
+    if queue[0].is_alone:
+        return 1
+    return next((at for at, one in enumerate(queue[:GROUP_MAX]) if one.is_alone), GROUP_MAX)
 
 
 def _follow(operation: Operation, on_commit: Callable[[Any], None]) -> None:

@@ -31,6 +31,7 @@ from pathlib import Path
 from memsvc.errors import InvalidArgument, MemsvcError, StorageFailure, StorageFull, StoreCorrupt, Unavailable
 from memsvc.model import Namespace
 from memsvc.storage import codec
+from memsvc.storage.wipe import wipe
 
 LOG = logging.getLogger("memsvc.storage")
 SUFFIX = ".log"
@@ -113,7 +114,7 @@ class FileSessionLog:
             names = list(self._files)
         return iter(names)
 
-    def drop(self, namespace: Namespace) -> None:
+    def drop(self, namespace: Namespace, *, is_wiped: bool = False) -> None:
         """See `SessionLog`."""
         with self._table_lock:
             file = self._files.get(namespace)
@@ -124,7 +125,11 @@ class FileSessionLog:
                 return
             self._shut(file)
             try:
-                file.path.unlink(missing_ok=True)
+                if is_wiped:
+                    wipe(file.path)
+                    wipe(file.path.with_suffix(ASIDE_SUFFIX))
+                else:
+                    file.path.unlink(missing_ok=True)
             except OSError as error:
                 raise _failure(error) from error
             file.is_dropped = True

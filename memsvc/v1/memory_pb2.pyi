@@ -49,6 +49,7 @@ class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     STATUS_CONTESTED: _ClassVar[Status]
     STATUS_PENDING: _ClassVar[Status]
     STATUS_STAGED: _ClassVar[Status]
+    STATUS_PURGED: _ClassVar[Status]
 LAYER_UNSPECIFIED: Layer
 LAYER_WORKING: Layer
 LAYER_EPISODIC: Layer
@@ -76,6 +77,7 @@ STATUS_ARCHIVED: Status
 STATUS_CONTESTED: Status
 STATUS_PENDING: Status
 STATUS_STAGED: Status
+STATUS_PURGED: Status
 
 class Namespace(_message.Message):
     __slots__ = ("tenant", "scope", "owner")

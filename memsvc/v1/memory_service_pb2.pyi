@@ -47,6 +47,7 @@ class ChangeKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CHANGE_KIND_UPDATED: _ClassVar[ChangeKind]
     CHANGE_KIND_SUPERSEDED: _ClassVar[ChangeKind]
     CHANGE_KIND_FORGOTTEN: _ClassVar[ChangeKind]
+    CHANGE_KIND_PURGED: _ClassVar[ChangeKind]
 
 class Speaker(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -106,6 +107,7 @@ CHANGE_KIND_CREATED: ChangeKind
 CHANGE_KIND_UPDATED: ChangeKind
 CHANGE_KIND_SUPERSEDED: ChangeKind
 CHANGE_KIND_FORGOTTEN: ChangeKind
+CHANGE_KIND_PURGED: ChangeKind
 SPEAKER_UNSPECIFIED: Speaker
 SPEAKER_USER: Speaker
 SPEAKER_AGENT: Speaker

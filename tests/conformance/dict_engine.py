@@ -10,9 +10,20 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from memsvc.model import RECALLABLE, AuditEntry, Change, ChangeKind, Memory, Namespace, content_hash
+from memsvc.model import (
+    RECALLABLE,
+    AuditEntry,
+    Change,
+    ChangeKind,
+    Memory,
+    Namespace,
+    Status,
+    content_hash,
+    embedded_text,
+)
 from memsvc.storage.audit_chain import entry_hash, first_hash
-from memsvc.storage.engine import AuditHead, NamespaceHead, RecordTable, StoredAnswer
+from memsvc.storage.engine import AuditHead, ErasedCounts, NamespaceHead, RecordTable, StoredAnswer
+from memsvc.storage.erasing import blank
 
 
 class DictTxn:
@@ -155,6 +166,50 @@ class DictTxn:
 
     def drop_record(self, table: RecordTable, namespace: Namespace, key: str) -> bool:
         return self.side.get((table, namespace), {}).pop(key, None) is not None
+
+    def erase_namespace(self, namespace: Namespace) -> ErasedCounts:
+        if namespace not in self.memories:
+            return ErasedCounts()
+        memories = self.memories.pop(namespace)
+        self.log.pop(namespace)
+        self.audits.pop(namespace, None)
+        vectors = [key for key in self.stored_vectors if key[1] == namespace]
+        for key in vectors:
+            del self.stored_vectors[key]
+        records = [self.side.pop(key) for key in list(self.side) if key[1] == namespace]
+        versions = sum(map(len, memories.values()))
+        return ErasedCounts(len(memories), versions, len(vectors), sum(map(len, records)))
+
+    def erase_memories(self, namespace: Namespace, memory_ids: Sequence[str]) -> ErasedCounts:
+        counts, erased = ErasedCounts(), []
+        for memory_id in memory_ids:
+            versions = self.versions(namespace, memory_id)
+            if not versions or versions[-1].status == Status.PURGED:
+                continue
+            erased.append(memory_id)
+            self.memories[namespace][memory_id] = [blank(v) for v in versions]
+            for v in versions:
+                change = self.log[namespace][v.sequence - 1]
+                bare = msgspec.structs.replace(change, reason="", evidence="", request_id="")
+                self.log[namespace][v.sequence - 1] = bare
+            texts = {embedded_text(m) for m in self.scan(namespace)}
+            gone = {content_hash(t) for t in {embedded_text(v) for v in versions} - texts}
+            vectors = [k for k in self.stored_vectors if k[1] == namespace and k[2] in gone]
+            for key in vectors:
+                del self.stored_vectors[key]
+            used = self.drop_record(RecordTable.ACCESS, namespace, memory_id)
+            counts += ErasedCounts(1, len(versions), len(vectors), used)
+        for at, change in enumerate(self.log.get(namespace, [])):
+            memory = self.get(namespace, change.memory_id, change.version)
+            if {memory.superseded_by, *memory.supersedes} & set(erased) or any(i in change.evidence for i in erased):
+                self.log[namespace][at] = msgspec.structs.replace(change, evidence="")
+        return counts
+
+    def erase_answers(self, tenant: str, is_kept: Callable[[bytes], bool]) -> int:
+        gone = [key for key, kept in self.answers.items() if key[0] == tenant and not is_kept(kept.answer)]
+        for key in gone:
+            del self.answers[key]
+        return len(gone)
 
     def put_meta(self, key: str, value: bytes) -> None:
         self.metas[key] = value

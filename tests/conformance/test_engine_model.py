@@ -131,6 +131,38 @@ class EngineMachine(RuleBasedStateMachine):
 
         self.both(operation)
 
+    @rule(space=st.integers(0, 3), fail=st.booleans())
+    def erase_namespace(self, space: int, fail: bool) -> None:
+        namespace = self.spaces[space % len(self.spaces)]
+
+        def operation(txn: Any) -> Any:
+            counts = [txn.erase_namespace(namespace), txn.erase_namespace(namespace)]
+            if fail:
+                raise Fail
+            return counts
+
+        self.both(operation)
+
+    @rule(space=st.integers(0, 3), numbers=st.lists(st.integers(1, 8), max_size=4), fail=st.booleans())
+    def erase_memories(self, space: int, numbers: list[int], fail: bool) -> None:
+        namespace, ids = self.spaces[space % len(self.spaces)], [memory_id(number) for number in numbers]
+
+        def operation(txn: Any) -> Any:
+            counts = txn.erase_memories(namespace, ids)
+            if fail:
+                raise Fail
+            return counts, txn.erase_memories(namespace, ids)
+
+        self.both(operation)
+
+    @rule(tenant=texts, size=st.integers(0, 4))
+    def erase_answers(self, tenant: str, size: int) -> None:
+        self.both(lambda txn: txn.erase_answers(tenant, lambda answer: len(answer) > size))
+
+    @rule()
+    def rewrite(self) -> None:
+        assert self.engine.rewrite() == self.engine.size_bytes()
+
     @rule(space=st.integers(0, 3), after=st.integers(0, 7))
     def compare_audits(self, space: int, after: int) -> None:
         ns = self.spaces[space % len(self.spaces)]
