@@ -17,19 +17,20 @@ import random
 import resource
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from memsvc.config import Settings, default_model_cache_dir
-from memsvc.errors import ConfigInvalid
-from memsvc.memory import audit, care
+from memsvc.errors import ConfigInvalid, InvalidArgument
+from memsvc.memory import audit, care, text_caches
 from memsvc.memory.access import AccessBook
 from memsvc.memory.arbiter import Arbiter, calibration_for
 from memsvc.memory.audit_reader import AuditReader
 from memsvc.memory.care import ReindexJob
 from memsvc.memory.chat import ChatEndpoint, ChatSettings
 from memsvc.memory.context import ContextBuilder, SessionView
+from memsvc.memory.erasure import Erasure
 from memsvc.memory.events import Events
 from memsvc.memory.facts import Facts
 from memsvc.memory.feed import ChangeFeed
@@ -71,6 +72,7 @@ from memsvc.service.auth.rules import Kind
 from memsvc.service.auth.tls import CertificateFiles
 from memsvc.service.auth.tokens import Tokens
 from memsvc.service.context_servicer import ContextServicer
+from memsvc.service.erasure_servicer import ErasureServicer
 from memsvc.service.event_servicer import EventServicer
 from memsvc.service.fact_servicer import FactServicer
 from memsvc.service.memory_servicer import MemoryServicer
@@ -89,6 +91,8 @@ from memsvc.v1 import (
     audit_service_pb2_grpc,
     context_service_pb2,
     context_service_pb2_grpc,
+    erasure_service_pb2,
+    erasure_service_pb2_grpc,
     event_service_pb2,
     event_service_pb2_grpc,
     fact_service_pb2,
@@ -207,6 +211,16 @@ class Service:
         )
         self._build_sessions(settings, chat)
         self._build_lifecycle(settings)
+        receipt_ids = IdMinter(now_us)
+        self.erasure = Erasure(
+            self.transactions,
+            self.segments,
+            self.feed,
+            self.sessions,
+            paused=self.consolidator.paused,
+            forget=self._forget,
+            make_id=lambda: receipt_ids.mint().replace("mem_", "rcp_", 1),
+        )
         self.reindex = ReindexJob(self.engine, open_model, self._switch_model)
         self.memory_servicer = MemoryServicer(
             self.memories,
@@ -241,6 +255,16 @@ class Service:
             admission_queue_max=settings.admission_queue_max,
             watch_streams_max=settings.watch_streams_max,
         )
+
+    def _forget(self, namespaces: Sequence[Namespace]) -> None:
+        """Drops what the process holds of texts, after some were purged."""
+        self.permanent.forget(namespaces)
+        self.recaller.forget_records()
+        self.memory_servicer.forget_encoded()
+        self.embedder.forget_texts()
+        self.arbiter.forget_texts()
+        self.token_counts.forget_texts()
+        text_caches.empty()
 
     def _build_learning(self, settings: Settings, chat: ChatEndpoint | None) -> None:
         """Writing, and the funnel in front of it."""
@@ -359,6 +383,11 @@ class Service:
                 context_service_pb2_grpc.add_ContextServiceServicer_to_server,
                 _name(context_service_pb2),
             ),
+            Served(
+                ErasureServicer(self.erasure),
+                erasure_service_pb2_grpc.add_ErasureServiceServicer_to_server,
+                _name(erasure_service_pb2),
+            ),
             Served(self._facts(), fact_service_pb2_grpc.add_FactServiceServicer_to_server, _name(fact_service_pb2)),
             Served(
                 PermanentServicer(self.permanent),
@@ -407,12 +436,14 @@ class Service:
             reindex=self.reindex,
             lifecycle=self.lifecycle,
             tokens=self.tokens,
+            erasure=self.erasure,
             clock_us=now_us,
         )
 
     def start(self) -> str:
         """Warms, loads the large segments, serves; returns HOST:PORT."""
         warm_kernels(self.embedder.dim)
+        self.erasure.start()
         self.segments.start()
         with self.engine.read() as txn:
             heads = list(txn.heads())
@@ -445,7 +476,11 @@ class Service:
         )
 
     def backup(self, directory: Path) -> int:
-        """A hot copy in the layout of a data directory: `serve --data-dir` opens it."""
+        """A hot copy in the layout of a data directory: `serve --data-dir` opens it. Raises InvalidArgument for a place
+        inside this one: a purge would leave what it holds there.
+        """
+        if directory.resolve().is_relative_to(self.settings.data_dir.resolve()):
+            raise InvalidArgument("a backup goes outside of the data directory", field="directory")
         with self.consolidator.paused():
             return care.backup(self.engine, self.session_log, directory / STORE_DIR, directory / SESSIONS_DIR)
 
@@ -461,6 +496,7 @@ class Service:
     def close(self) -> None:
         """Stops serving, saves segments, closes the store."""
         self.server.stop()
+        self.erasure.close()
         self.reindex.close()
         self.consolidator.close()
         self.sessions.close()

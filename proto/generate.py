@@ -28,6 +28,7 @@ CLIENT_PROTOS = (
     "memory_service",
     "context",
     "context_service",
+    "erasure_service",
     "event_service",
     "fact_service",
     "permanent_service",

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 # isort: off
 from memsvc.cli import memories, learning, reviewing, review_queue  # noqa: F401  # they register commands
 from memsvc.cli import facts, events, skills, sessions, context, permanent  # noqa: F401
-from memsvc.cli import serving, admin, tokens, audit, lifecycle, models  # noqa: F401
+from memsvc.cli import serving, admin, tokens, audit, purging, lifecycle, models  # noqa: F401
 
 # isort: on
 from memsvc.cli.common import app, err, say

@@ -76,7 +76,9 @@ def create(
     ] = None,
     grant: Annotated[
         list[str] | None,
-        typer.Option(help="scope[:layer]=right,right (read, write, propose, approve, maintain, audit) or scope=none."),
+        typer.Option(
+            help="scope[:layer]=right,right (read, write, propose, approve, maintain, audit, erase) or scope=none."
+        ),
     ] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Nothing but reading.")] = False,
     admin: Annotated[bool, typer.Option("--admin", help="AdminService of the tenant.")] = False,

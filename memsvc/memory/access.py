@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from memsvc.memory.periodic import Periodic
-from memsvc.model import Access, Memory, Namespace, id_from_bytes
+from memsvc.model import Access, Memory, Namespace, Status, id_from_bytes
 from memsvc.storage.engine import Engine, ReadTxn, RecordTable, WriteTxn
 
 LOG = logging.getLogger("memsvc.access")
@@ -91,7 +91,7 @@ class AccessBook:
     def _write(self, txn: WriteTxn, entries: Sequence[tuple[tuple[Namespace, str], list[int]]]) -> None:
         for (namespace, memory_id), times in entries:
             memory = txn.get(namespace, memory_id)
-            if memory is None:
+            if memory is None or memory.status == Status.PURGED:
                 continue
             access = read_access(txn, namespace, memory_id)
             for used_us in sorted(times):

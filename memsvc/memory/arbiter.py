@@ -87,6 +87,10 @@ class Arbiter:
         """What the memory's content says, from the cache or analysed."""
         return self._claim(memory.content, memory.type, memory.subject)
 
+    def forget_texts(self) -> None:
+        """Empties the cache of claims."""
+        self._claim.cache_clear()
+
     def prepare(self, memories: Sequence[Memory], vectors: NDArray[np.float32], now_us: int) -> list[Near]:
         """What stands near each of the memories now; vectors: (n, dim) float32."""
         looks: dict[Namespace, _Look | None] = {}

@@ -123,6 +123,17 @@ def token_changed(txn: WriteTxn, tenant: str, token_id: str, actor: str, call: s
     txn.append_audit(tenant_chain(tenant), entry)
 
 
+def purged(
+    txn: WriteTxn, tenant: str, receipt_id: str, receipt_hash: str, outcome: str, time_us: int, actor: str, call: str
+) -> None:
+    """The entries of a purge, at its beginning and at its end. They stand in the tenant's chain: that of a purged owner
+    goes with the owner.
+    """
+    detail = f"receipt {receipt_id}" + (f" sha256={receipt_hash}" if receipt_hash else "")
+    entry = AuditEntry(kind=AuditKind.ADMIN, time_us=time_us, actor=actor, call=call, outcome=outcome, detail=detail)
+    txn.append_audit(tenant_chain(tenant), entry)
+
+
 def reason_hash(reason: str) -> bytes:
     """What the audit keeps of a reason."""
     return content_hash(reason) if reason else b""

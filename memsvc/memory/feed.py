@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from memsvc.errors import InvalidArgument
+from memsvc.errors import InvalidArgument, Unavailable
 from memsvc.model import RECALLABLE, Change, Memory, Namespace, effective_status
 from memsvc.storage.engine import Engine, ReadTxn
 
@@ -39,16 +39,21 @@ class Follower:
         self.positions = positions
         self._woken = threading.Event()
         self._woken.set()
+        self.is_ended = False
 
     def wake(self) -> None:
         """Makes `poll` look again."""
         self._woken.set()
 
     def poll(self, timeout_s: float) -> list[ChangeEvent]:
-        """The next changes, waiting up to `timeout_s` for one; empty when none came."""
+        """The next changes, waiting up to `timeout_s` for one; empty when none came. Raises Unavailable when what is
+        followed was purged: its log begins anew.
+        """
         if not self._woken.wait(timeout_s):
             return []
         self._woken.clear()
+        if self.is_ended:
+            raise Unavailable("a namespace that is watched was purged; watch it anew, without `after`")
         events: list[ChangeEvent] = []
         for namespace, position in self.positions.items():
             batch = self._feed.read(namespace, position, BATCH_CHANGES)
@@ -115,6 +120,14 @@ class ChangeFeed:
         with self._lock:
             woken = {f for namespace in namespaces for f in self._followers.get(namespace, ())}
         for follower in woken:
+            follower.wake()
+
+    def end(self, namespaces: Iterable[Namespace]) -> None:
+        """Ends the followers of namespaces that were purged."""
+        with self._lock:
+            ended = {f for namespace in namespaces for f in self._followers.get(namespace, ())}
+        for follower in ended:
+            follower.is_ended = True
             follower.wake()
 
     def wake_all(self) -> None:

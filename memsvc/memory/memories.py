@@ -241,8 +241,7 @@ class Memories:
         nears = arbiter.prepare([planned], vectors, now_us) if vectors is not None else []
 
         def change(txn: WriteTxn) -> Committed[Memory]:
-            before = txn.get(current.namespace, memory_id)
-            assert before is not None, "memories are never removed"
+            before = find(txn.get, [current.namespace], memory_id, 0)  # it may have been purged meanwhile
             check_shown(txn, before, viewer)
             check_etag(before, etag)
             if before.status not in RECALLABLE:

@@ -323,10 +323,14 @@ class Permanent:
         try:
             return self._transactions.mutate(owners, mutation, PermanentMemory, change)
         finally:  # after a failed commit too: what is stored then is not known
-            with self._lock:
-                self._commits += 1
-                for namespace in namespaces:
-                    self._active.pop(namespace, None)
+            self.forget(namespaces)
+
+    def forget(self, namespaces: Iterable[Namespace]) -> None:
+        """Drops what is kept in RAM of namespaces that changed."""
+        with self._lock:
+            self._commits += 1
+            for namespace in namespaces:
+                self._active.pop(namespace, None)
 
     def _blank(self, entries: Sequence[list[PermanentMemory]], namespace: Namespace) -> PermanentMemory:
         """What the first version of a new entry is made from; never stored itself."""
@@ -389,6 +393,16 @@ def _change_kind(stored: PermanentMemory) -> ChangeKind:
     if stored.version == 1:
         return ChangeKind.CREATED
     return ChangeKind.FORGOTTEN if stored.status == Status.FORGOTTEN else ChangeKind.UPDATED
+
+
+def erase(txn: WriteTxn, namespace: Namespace, memory_ids: Iterable[str]) -> int:
+    """Removes these entries, and those that were proposed from these memories, with all of their versions; returns how
+    many. The caller calls `Permanent.forget` after the commit.
+    """
+    gone = set(memory_ids)
+    entries = list(_entries(txn, namespace))
+    named = [v[-1].memory_id for v in entries if v[-1].memory_id in gone or any(p.proposed_from in gone for p in v)]
+    return sum(txn.drop_record(RecordTable.PERMANENT, namespace, memory_id) for memory_id in named)
 
 
 def _entries(txn: ReadTxn, namespace: Namespace) -> Iterable[list[PermanentMemory]]:

@@ -131,13 +131,14 @@ class Recaller:
         segments = self._segments_for(request, started, degraded)
         self._fence(request, segments)
         planned = self._timer_s()
+        erasures = self._segments.erasures
         vector = self._vector(request, started, timings, degraded)
         embedded = self._timer_s()
         now_us = self._clock_us()
         targets = [(segment, _sequence_of(segment, request.as_of_us)) for segment in segments]
         found, seen = search(targets, self._search_query(request, vector, now_us, decay or self._decay))
         searched = self._timer_s()
-        hits = self._fetch(found)
+        hits = self._fetch(found, erasures)
         if self._used is not None and request.is_use and request.as_of_us is None:
             self._used([(one.namespace, one.raw_id) for one in found], now_us)
         ended = self._timer_s()
@@ -151,6 +152,10 @@ class Recaller:
             self.degraded_count += bool(degraded)
         sequences = [(segment.namespace, sequence) for segment, sequence in zip(segments, seen, strict=True)]
         return RecallAnswer(hits, degraded, sequences, timings)
+
+    def forget_records(self) -> None:
+        """Empties the cache of records."""
+        self._records = {}
 
     def _segments_for(self, request: RecallRequest, started: float, degraded: list[Degraded]) -> list[Segment]:
         """Segments of the namespaces that exist; loading stops when the budget is used up."""
@@ -218,8 +223,8 @@ class Recaller:
             text=request.query,
         )
 
-    def _fetch(self, found: list[Found]) -> list[Hit]:
-        """The records, from the cache or the store."""
+    def _fetch(self, found: list[Found], erasures: int) -> list[Hit]:
+        """The records, from the cache or the store. What was purged since the search began is no hit."""
         records = self._records
         hits: list[Hit | None] = []
         missing: dict[Namespace, list[int]] = {}
@@ -233,7 +238,9 @@ class Recaller:
                 for namespace, indexes in missing.items():
                     keys = [(found[i].memory_id, found[i].version) for i in indexes]
                     for i, memory in zip(indexes, txn.get_many(namespace, keys), strict=True):
-                        if memory is None:
+                        if memory is None or memory.status == Status.PURGED:
+                            if erasures != self._segments.erasures:
+                                continue
                             raise StoreCorrupt(f"{found[i].memory_id} is indexed, not stored; run `memsvc verify`")
                         self._remember(found[i], memory)
                         hits[i] = Hit(memory, found[i])
@@ -259,6 +266,10 @@ def _sequence_of(segment: Segment, as_of_us: int | None) -> int | None:
 def _check(request: RecallRequest) -> None:
     if not 1 <= request.top_k <= TOP_K_MAX:
         raise InvalidArgument(f"top_k must be from 1 to {TOP_K_MAX}, not {request.top_k}", field="top_k")
+    if Status.PURGED in request.condition.statuses:
+        raise InvalidArgument(
+            "status PURGED is in no recall: nothing of it is left; List names what it was", field="filter.statuses"
+        )
     if Status.PENDING in request.condition.statuses:
         raise InvalidArgument(
             "status PENDING is in no recall: what waits for approval is listed by ReviewService, or List",

@@ -101,8 +101,7 @@ class Settling:
             changes: list[Applied] = []
             results = []
             for i, (decision, after) in enumerate(zip(decisions, planned, strict=True)):
-                before = txn.get(after.namespace, after.memory_id)
-                assert before is not None, "memories are never removed"
+                before = find(txn.get, [after.namespace], after.memory_id, 0)  # it may have been purged meanwhile
                 if before.version != current[i].version:
                     raise NotActive(f"{before.memory_id} changed while it was reviewed; review it again")
                 forgets = after.status == Status.FORGOTTEN

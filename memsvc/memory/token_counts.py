@@ -54,6 +54,10 @@ class TokenCounts:
                 counts[text] = known
         return known
 
+    def forget_texts(self) -> None:
+        """Empties the cache."""
+        self._cache = ("", {})
+
     def of_joined(self, parts: Iterable[str], joined: str) -> int:
         """Tokens of `joined`: the parts with white space between them."""
         tokenizer = self._tokenizer()

@@ -173,6 +173,10 @@ class _Lru:
             if len(self._map) > self._entries:
                 self._map.popitem(last=False)
 
+    def clear(self) -> None:
+        with self._lock:
+            self._map.clear()
+
 
 class Embedder:
     """See the module. `dim` is the vectors' length, `model_id` names the space that they live in. `counts_add_up`:
@@ -216,6 +220,11 @@ class Embedder:
     def cached_query(self, text: str) -> Vector | None:
         """The query's (dim,) vector if it is in the cache, under a microsecond; no work otherwise."""
         return self._queries.get(text)
+
+    def forget_texts(self) -> None:
+        """Empties the caches of vectors by text."""
+        self._queries.clear()
+        self._passages.clear()
 
     def submit_query(self, text: str) -> Future[Vector]:
         """Starts embedding a query: a future of a (dim,) float32 unit vector, read-only. Fills the cache.

@@ -109,8 +109,17 @@ class _Stemming:
             self._cache[word] = stemmed
         return stemmed
 
+    def forget(self) -> None:
+        with self._lock:
+            self._cache.clear()
+
 
 _STEMMING = _Stemming()
+
+
+def forget_stems() -> None:
+    """Empties the cache of stems."""
+    _STEMMING.forget()
 
 
 def normalize(text: str) -> str:

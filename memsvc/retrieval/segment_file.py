@@ -25,9 +25,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from memsvc.errors import StorageFailure
 from memsvc.model import Namespace
 from memsvc.retrieval.columns import COLUMNS, Columns, Postings, RowList
 from memsvc.retrieval.segment import OPEN_SEQ, Segment
+from memsvc.storage.wipe import wipe
 
 LOG = logging.getLogger("memsvc.segments")
 MAGIC = b"MSVCSEG\x00"
@@ -74,6 +76,16 @@ def save(directory: Path, segment: Segment) -> int:
     for old in directory.glob(f"{stem}.*.graph"):
         old.unlink(missing_ok=True)  # of format 2
     return header.rows
+
+
+def wipe_saved(directory: Path, namespace: Namespace) -> None:
+    """Overwrites and removes what is saved of a namespace, in every format. Raises StorageFailure."""
+    stem = _stem(namespace)
+    try:
+        for path in (directory / f"{stem}.seg", directory / f"{stem}.tmp", *directory.glob(f"{stem}.*.graph")):
+            wipe(path)
+    except OSError as error:
+        raise StorageFailure(f"a saved segment can't be removed: {error.strerror}") from error
 
 
 def _captured(segment: Segment) -> tuple[_Header, list[tuple[str, NDArray[Any]]]]:

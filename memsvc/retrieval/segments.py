@@ -66,6 +66,8 @@ class SegmentStore:
         self._saved_at: dict[Namespace, int] = {}
         self._absent: set[Namespace] = set()  # asked for and not in the store; a commit takes one out again
         self._births = 0
+        self.erasures = 0
+        self._saving = threading.Lock()
         self.on_load: Callable[[Segment], None] = lambda _segment: None  # before a loaded segment is searched
         self._wake = threading.Event()
         self._stop = threading.Event()
@@ -97,13 +99,26 @@ class SegmentStore:
             gate = self._loading.setdefault(namespace, threading.Lock())
         with gate:
             segment = self._segments.get(namespace)
-            if segment is None:
-                segment = self._load(namespace)
-                self.on_load(segment)
-                with segment.apply_lock:
-                    self._segments[namespace] = segment
-                    self._catch_up(segment)  # commits from now on come through `applied`
-                self._wake.set()
+            while segment is None:
+                segment = self._loaded(namespace)
+                if segment is None and not self.exists(namespace):
+                    return None  # purged meanwhile
+        return segment
+
+    def _loaded(self, namespace: Namespace) -> Segment | None:
+        """Loads the segment and puts it into the table; None when something was purged meanwhile: try again."""
+        erasures = self.erasures
+        segment = self._load(namespace)
+        if segment is None:
+            return None
+        self.on_load(segment)
+        with segment.apply_lock:
+            with self._lock:
+                if erasures != self.erasures:
+                    return None
+                self._segments[namespace] = segment
+            self._catch_up(segment)  # commits from now on come through `applied`
+        self._wake.set()
         return segment
 
     def exists(self, namespace: Namespace) -> bool:
@@ -133,7 +148,8 @@ class SegmentStore:
         """Whether `get` would answer without loading."""
         return namespace in self._segments
 
-    def _load(self, namespace: Namespace) -> Segment:
+    def _load(self, namespace: Namespace) -> Segment | None:
+        """The segment at the store's head; None when the namespace is not there any more."""
         segment = None
         if self._directory is not None:
             segment = segment_file.load(self._directory, namespace, self.model_id, self.dim)
@@ -143,7 +159,8 @@ class SegmentStore:
             segment = Segment(namespace, self.model_id, self.dim)
         with self._engine.read() as txn:
             head = txn.head(namespace)
-            assert head is not None
+            if head is None:
+                return None
             if segment.sequence > head.sequence:
                 LOG.warning("saved segment is ahead of the store (restored from a backup?): rebuilding it")
                 segment = Segment(namespace, self.model_id, self.dim)
@@ -189,6 +206,22 @@ class SegmentStore:
         if changes:
             self._wake.set()
 
+    def forget(self, namespaces: Iterable[Namespace]) -> None:
+        """Drops the loaded segments of namespaces whose past changed in the store; call it on the writer's thread,
+        after the commit. A search that has one still may find what is gone: `erasures` grows, so that it can tell.
+        """
+        with self._lock:
+            self.erasures += 1
+            for namespace in namespaces:
+                self._segments.pop(namespace, None)
+                self._saved_at.pop(namespace, None)
+
+    def wipe(self, namespace: Namespace) -> None:
+        """Removes the saved segment so that nobody reads it from the disk any more. Raises StorageFailure."""
+        if self._directory is not None:
+            with self._saving:
+                segment_file.wipe_saved(self._directory, namespace)
+
     def switch_model(self, model_id: str, dim: int, while_paused: Callable[[], None]) -> None:
         """Drops all segments for those of another model, after `while_paused` has switched the embedder."""
         with self._lock:
@@ -227,7 +260,10 @@ class SegmentStore:
         if segment.sequence - self._saved_at.get(segment.namespace, 0) < least_changes:
             return
         try:
-            self._saved_at[segment.namespace] = segment_file.save(self._directory, segment)
+            with self._saving:
+                if self._segments.get(segment.namespace) is not segment:
+                    return  # purged meanwhile
+                self._saved_at[segment.namespace] = segment_file.save(self._directory, segment)
         except OSError as error:
             # Derived data: the store is whole without it, and a restart rebuilds it. Say so and go on.
             LOG.warning("could not save a segment: %s", error)

@@ -19,6 +19,7 @@ import msgspec
 from memsvc import __version__
 from memsvc.errors import InvalidArgument
 from memsvc.memory.care import ReindexJob, ReindexStatus, StoreStats, VerifyProblem
+from memsvc.memory.erasure import Erasure
 from memsvc.memory.lifecycle.lifecycle import Counts, Lifecycle
 from memsvc.memory.owners import check, namespaces_for
 from memsvc.model import Namespace, Scope
@@ -26,6 +27,7 @@ from memsvc.service import convert
 from memsvc.service.auth.tokens import Tokens
 from memsvc.service.calls import answers, still_wanted
 from memsvc.service.convert import at_message
+from memsvc.service.receipt_calls import ReceiptCalls
 from memsvc.service.token_calls import TokenCalls
 from memsvc.v1 import admin_service_pb2 as apb
 from memsvc.v1 import memory_pb2 as pb
@@ -51,8 +53,8 @@ class Counters(msgspec.Struct, frozen=True):
     evaluator_fallback_count: int
 
 
-class AdminServicer(TokenCalls):
-    """See the module; the calls about tokens come from the file beside this one."""
+class AdminServicer(ReceiptCalls, TokenCalls):
+    """See the module; the calls about tokens and receipts come from files beside this one."""
 
     def __init__(
         self,
@@ -64,6 +66,7 @@ class AdminServicer(TokenCalls):
         reindex: ReindexJob,
         lifecycle: Lifecycle,
         tokens: Tokens,
+        erasure: Erasure,
         clock_us: Callable[[], int],
     ) -> None:
         self._stats = stats
@@ -73,6 +76,7 @@ class AdminServicer(TokenCalls):
         self._reindex = reindex
         self._lifecycle = lifecycle
         self._tokens = tokens
+        self._erasure = erasure
         self._clock_us = clock_us
 
     @answers

@@ -339,6 +339,10 @@ class EncodedMemories:
     def __init__(self) -> None:
         self._encoded: dict[tuple[Namespace, str, int, Status], bytes] = {}
 
+    def forget(self) -> None:
+        """Empties the cache."""
+        self._encoded = {}
+
     def encoded(self, memory: Memory, now_us: int) -> bytes:
         """Tag, length and bytes of `memory_message`."""
         key = (memory.namespace, memory.memory_id, memory.version, effective_status(memory, now_us))

@@ -83,6 +83,10 @@ class MemoryServicer(LearningCalls):
         self._stopping.set()
         self._feed.wake_all()
 
+    def forget_encoded(self) -> None:
+        """Empties the cache of encoded memories."""
+        self._encoded.forget()
+
     # -- mutations -----------------------------------------------------------------------------------------------
 
     def _mutation(self, request: Any) -> Mutation:

@@ -44,10 +44,11 @@ class RecordTable(StrEnum):
     """Databases of small records beside the memories of a namespace: they have no versions and no change log.
 
     PERMANENT is the permanent store: only `memory.permanent` names it. TOKEN is the register of tokens: only
-    `memory.token_register` names it.
+    `memory.token_register` names it. ERASURE has the receipts of purges: only `memory.receipts` names it.
     """
 
     ACCESS = "accesses"
+    ERASURE = "erasures"
     JOB = "jobs"
     PERMANENT = "permanent"
     TOKEN = "tokens"  # noqa: S105  the name of a table

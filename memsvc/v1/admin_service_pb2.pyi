@@ -2,6 +2,7 @@ import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from memsvc.v1 import erasure_service_pb2 as _erasure_service_pb2
 from memsvc.v1 import memory_pb2 as _memory_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -355,3 +356,35 @@ class ReindexStatus(_message.Message):
     total_count: int
     error: str
     def __init__(self, state: _Optional[_Union[ReindexState, str]] = ..., target: _Optional[_Union[_memory_pb2.EmbeddingInfo, _Mapping]] = ..., done_count: _Optional[int] = ..., total_count: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
+
+class GetReceiptRequest(_message.Message):
+    __slots__ = ("tenant", "receipt_id")
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    RECEIPT_ID_FIELD_NUMBER: _ClassVar[int]
+    tenant: str
+    receipt_id: str
+    def __init__(self, tenant: _Optional[str] = ..., receipt_id: _Optional[str] = ...) -> None: ...
+
+class GetReceiptResponse(_message.Message):
+    __slots__ = ("receipt",)
+    RECEIPT_FIELD_NUMBER: _ClassVar[int]
+    receipt: _erasure_service_pb2.PurgeReceipt
+    def __init__(self, receipt: _Optional[_Union[_erasure_service_pb2.PurgeReceipt, _Mapping]] = ...) -> None: ...
+
+class ListReceiptsRequest(_message.Message):
+    __slots__ = ("tenant", "page_size", "page_token")
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    tenant: str
+    page_size: int
+    page_token: str
+    def __init__(self, tenant: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListReceiptsResponse(_message.Message):
+    __slots__ = ("receipts", "next_page_token")
+    RECEIPTS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    receipts: _containers.RepeatedCompositeFieldContainer[_erasure_service_pb2.PurgeReceipt]
+    next_page_token: str
+    def __init__(self, receipts: _Optional[_Iterable[_Union[_erasure_service_pb2.PurgeReceipt, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...

@@ -200,7 +200,7 @@ class World:
         message = descriptor._concrete_class()
         for field in descriptor.fields:
             value = self._value(field, who, name)
-            if value is None or (field.name != "owners" and self.chance.random() < LEFT_OUT):
+            if value is None or (field.name not in ("owners", "dry_run") and self.chance.random() < LEFT_OUT):
                 continue
             if field.is_repeated:
                 for one in value:
@@ -241,7 +241,7 @@ class World:
             "include_proposals": lambda: True,
             "include_inactive": lambda: True,
             "discard": lambda: chance.random() < 0.5,
-            "dry_run": lambda: chance.random() < 0.5,
+            "dry_run": lambda: "Erasure" in name or chance.random() < 0.5,  # the world must stay
             "outcome": lambda: 1,
             "resolution": lambda: 1,
             "accept": lambda: chance.random() < 0.5,
@@ -345,6 +345,11 @@ def check_allowed(name, who, request, answer, before, after, world, actor):
         at = told.namespace
         for layer in Layer:
             assert may(who, Right.AUDIT, at.tenant, Scope(at.scope), at.owner, layer), (name, who, at)
+    if name == "ErasureService/Purge":
+        ids, names = answer.receipt.memory_ids, answer.receipt.namespaces
+        whole = [((n.tenant, Scope(n.scope), n.owner), layer) for n in names for layer in Layer]
+        found = [(spread(*world.place(one))[:3], world.place(one)[1]) for one in ids] if ids else whole
+        assert all(may(who, Right.ERASE, *place, layer) for place, layer in found), (name, who, request)
     for memory in waiting(answer):
         space, layer = world.place(memory.memory_id)
         assert world.writer(memory.memory_id) == actor or may(who, Right.APPROVE, *spread(space, layer)), name

@@ -179,6 +179,19 @@ def review(world):
     yield {"owners": owners(EVERY), "decisions": both}, needed
 
 
+def purge(world):
+    """Everything of owners, a user's sessions too and of a session nothing else; or what has these ids."""
+    dry = {"reason": "r", "dry_run": True}
+    for given in SOME:
+        gone = (SESSION,) if SESSION in given else (*given, SESSION) if USER in given else given
+        yield {"owners": owners(given), **dry}, needs(f"erase:{EVERY_LAYER}", gone)
+    for scope in EVERY:
+        gone = (scope, SESSION) if scope == USER else (scope,)
+        yield {"owners": owners(EVERY), "scopes": [scope], **dry}, needs(f"erase:{EVERY_LAYER}", gone)
+    for request, needed in (*of_memory("erase")(world), *of_entry("erase")(world)):
+        yield {"owners": request["owners"], "memory_ids": [request["memory_id"]], **dry}, needed
+
+
 def run(world):
     """A run's event stands beside its skill; of a GLOBAL one in the narrowest scope of the caller's own, if any."""
     for request, needed in over("read:procedural", name="tea", outcome=1)(world):
@@ -306,6 +319,7 @@ NEEDS = {
     "PermanentService/Put": put,
     "PermanentService/Remove": of_entry("maintain", reason="r"),
     "PermanentService/History": of_entry("read"),
+    "ErasureService/Purge": purge,
     "AuditService/Query": over(f"audit:{EVERY_LAYER}"),
     "AuditService/Verify": over(f"audit:{EVERY_LAYER}"),
     "AuditService/Why": of_memory("read"),
@@ -319,6 +333,7 @@ ENDS = {
     "AdminService/StartReindex": grpc.StatusCode.FAILED_PRECONDITION,  # no model
     "AdminService/GetToken": NOT_FOUND,
     "AdminService/RevokeToken": NOT_FOUND,
+    "AdminService/GetReceipt": NOT_FOUND,
     "AdminService/CreateToken": grpc.StatusCode.INVALID_ARGUMENT,  # no such grant
 }
 
@@ -462,6 +477,8 @@ ADMIN = {
     "AdminService/ListTokens": OF_TENANT,
     "AdminService/RevokeToken": OF_TENANT,
     "AdminService/RotateKeys": OF_SERVER,
+    "AdminService/GetReceipt": OF_TENANT,
+    "AdminService/ListReceipts": OF_TENANT,
 }
 
 

@@ -27,7 +27,7 @@ CALLS_SOAK = 30_000
 HOSTILE = 0.08  # share of fields whose value is meant to hurt
 LEFT_OUT = 0.3
 DEPTH_MAX = 4
-RIGHTS = [right for right in Right if right != Right.MAINTAIN]
+RIGHTS = [right for right in Right if right not in (Right.MAINTAIN, Right.ERASE)]  # no ordinary token has these
 ALL = {"user_id": "u", "project_id": "p", "agent_id": "a", "session_id": "s"}
 SKILL = "name: {}\ndescription: Serves tea.\ntrigger: When somebody wants tea.\nsteps:\n  - boil water\n"
 STRINGS = [

@@ -7,6 +7,7 @@ from .aio_session import AsyncSession
 from .background import BackgroundRecall
 from .client import MemoryClient
 from .context import Context, ContextLine
+from .erasure import AsyncErasure, Erasure, PurgeReceipt
 from .errors import (
     Aborted,
     AlreadyExists,
@@ -46,6 +47,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Aborted",
     "AlreadyExists",
+    "AsyncErasure",
     "AsyncEvents",
     "AsyncFacts",
     "AsyncLifecycle",
@@ -64,6 +66,7 @@ __all__ = [
     "DataLoss",
     "DialogueState",
     "Dropped",
+    "Erasure",
     "Event",
     "Events",
     "Fact",
@@ -89,6 +92,7 @@ __all__ = [
     "Permanent",
     "PermanentMemory",
     "PermissionDenied",
+    "PurgeReceipt",
     "Recall",
     "ResourceExhausted",
     "Session",

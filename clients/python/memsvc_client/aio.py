@@ -26,6 +26,7 @@ from .aio_session import AsyncSession
 from .calls import forget_all_request, forget_request, history_pages, list_pages, query_of, update_request
 from .context import Context, Contexts
 from .core import Core, credentials
+from .erasure import AsyncErasure
 from .errors import ClientClosed, MemsvcClientError, from_rpc_error
 from .events import AsyncEvents
 from .facts import AsyncFacts
@@ -100,6 +101,7 @@ class AsyncMemoryClient:
         self.events = AsyncEvents(self._core, self._call)
         self.skills = AsyncSkills(self._core, self._call)
         self.permanent = AsyncPermanent(self._core, self._call)
+        self.erasure = AsyncErasure(self._core, self._call)
         self.lifecycle = AsyncLifecycle(self._core, self._call)
 
     def _service(self, stub: Callable[[Any], Any]) -> Any:

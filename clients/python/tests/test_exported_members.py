@@ -17,6 +17,7 @@ RESOURCES = {
     "events": "Events",
     "skills": "Skills",
     "permanent": "Permanent",
+    "erasure": "Erasure",
     "lifecycle": "Lifecycle",
 }
 

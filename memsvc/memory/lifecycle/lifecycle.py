@@ -277,7 +277,8 @@ class Lifecycle:
         actions: list[Action] = []
         for memory_id in ids:
             before = txn.get(namespace, memory_id)
-            assert before is not None, "memories are never removed"
+            if before is None:
+                continue  # purged meanwhile
             step = self._judge(before, read_access(txn, namespace, memory_id), at_us)
             if step is None or step.action not in _STATUS_OF:
                 continue
@@ -292,7 +293,8 @@ class Lifecycle:
         namespace, memory_id = step.namespace, step.memory_id
         with self._engine.read() as txn:
             memory = txn.get(namespace, memory_id)
-        assert memory is not None, "memories are never removed"
+        if memory is None:
+            return False  # purged meanwhile
         try:
             self._propose(memory, step.reason)
         except MemsvcError as error:

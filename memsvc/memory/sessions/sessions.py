@@ -282,12 +282,21 @@ class Sessions:
                 self._put(entry, journal.Sealed(self._clock_us()))
             return entry.session
 
-    def drop(self, namespace: Namespace) -> None:
-        """Forgets a session, in memory and in the journal. Nothing happens for an unknown one."""
+    def of(self, namespaces: Sequence[Namespace]) -> Sequence[Namespace]:
+        """Every session, sealed ones too, that is one of the namespaces, or whose user, project or agent is."""
+        wanted = set(namespaces)
+        with self._table_lock:
+            entries = list(self._table.items())
+        return [name for name, entry in entries if name in wanted or wanted & _owning(entry.session.owners)]
+
+    def drop(self, namespace: Namespace, *, is_wiped: bool = False) -> None:
+        """Forgets a session, in memory and in the journal. Nothing happens for an unknown one. `is_wiped`: see
+        `SessionLog.drop`.
+        """
         entry = self._entry(namespace)
         if entry is not None:
             with entry.lock:
-                self._forget(entry)
+                self._forget(entry, is_wiped=is_wiped)
 
     def move(self, namespace: Namespace, to: Namespace) -> None:
         """Puts a sealed session with its turns under another namespace, which frees its own. What a crash left of an
@@ -426,11 +435,11 @@ class Sessions:
         session = entry.session
         return not session.sealed and session.expire_time_us <= self._clock_us()
 
-    def _forget(self, entry: _Entry) -> None:
+    def _forget(self, entry: _Entry, *, is_wiped: bool = False) -> None:
         """Under the entry's lock."""
         if entry.is_dropped:
             return
-        self._log.drop(entry.session.namespace)
+        self._log.drop(entry.session.namespace, is_wiped=is_wiped)
         entry.is_dropped = True
         with self._table_lock:
             self._table.pop(entry.session.namespace, None)
@@ -536,6 +545,12 @@ def _place(session: Session) -> tuple[int, str]:
 
 def _whose(owners: Owners) -> tuple[str, str | None, str | None, str | None]:
     return owners.tenant or DEFAULT_TENANT, owners.user_id, owners.project_id, owners.agent_id
+
+
+def _owning(owners: Owners) -> set[Namespace]:
+    """Namespaces of those whom a session belongs to."""
+    given = (Scope.USER, owners.user_id), (Scope.PROJECT, owners.project_id), (Scope.AGENT, owners.agent_id)
+    return {namespace_for(owners, scope) for scope, owner in given if owner is not None}
 
 
 def _unknown(owners: Owners) -> NotFound:

@@ -27,7 +27,7 @@ GRANTS_MAX = 64
 
 class Right(StrEnum):
     """What may be done with memories of a scope and layer. MAINTAIN writes the permanent store, AUDIT reads and checks
-    the audit.
+    the audit, ERASE purges.
     """
 
     READ = "read"
@@ -36,6 +36,7 @@ class Right(StrEnum):
     APPROVE = "approve"
     MAINTAIN = "maintain"
     AUDIT = "audit"
+    ERASE = "erase"
 
 
 class Grant(msgspec.Struct, frozen=True):
@@ -81,7 +82,8 @@ def parse_grant(text: str) -> Grant:
         pass  # said below, with the fix
     raise InvalidArgument(
         "a grant is scope[:layer]=right,right or scope=none: scopes session, agent, user, project, global; layers "
-        "working, episodic, semantic, procedural, permanent; rights read, write, propose, approve, maintain, audit",
+        "working, episodic, semantic, procedural, permanent; rights read, write, propose, approve, maintain, audit, "
+        "erase",
         field="grants",
     )
 

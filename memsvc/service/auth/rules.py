@@ -29,7 +29,7 @@ from memsvc.service.auth.principal import ANY, Right
 from memsvc.v1 import context_pb2 as cpb
 
 READ, WRITE, PROPOSE, APPROVE, MAINTAIN = Right.READ, Right.WRITE, Right.PROPOSE, Right.APPROVE, Right.MAINTAIN
-AUDIT = Right.AUDIT
+AUDIT, ERASE = Right.AUDIT, Right.ERASE
 STORED = (Layer.EPISODIC, Layer.SEMANTIC, Layer.PROCEDURAL)  # layers of memories that ordinary calls write
 EPISODIC, SEMANTIC, PROCEDURAL = (Layer.EPISODIC,), (Layer.SEMANTIC,), (Layer.PROCEDURAL,)
 PERMANENT = (Layer.PERMANENT,)
@@ -222,6 +222,21 @@ def audited(request: Any, owners: Owners, _: Places) -> list[Place]:
     return [(scope, layer) for scope in scopes for layer in Layer]
 
 
+def purged(request: Any, owners: Owners, places: Places) -> Iterable[Place]:
+    """What a purge removes: memories and permanent entries by id, or all that owners have, a user's sessions too."""
+    if request.memory_ids:
+        names = reached_by(owners)
+        entries = (place for memory_id in request.memory_ids for place in places.of_permanent(names, memory_id))
+        return {*places.of_memories(names, request.memory_ids), *entries}
+    names = [name for name in named_by(request, owners) if request.scopes or name.scope != Scope.GLOBAL]
+    if not request.scopes and owners.session_id is not None:
+        names = [name for name in names if name.scope == Scope.SESSION]
+    scopes = {name.scope for name in names}
+    if Scope.USER in scopes:
+        scopes.add(Scope.SESSION)
+    return [(scope, layer) for scope in scopes for layer in Layer]
+
+
 def _among(request: Any, owners: Owners) -> list[Namespace]:
     return [_target(request, owners)] if request.scope else reached_by(owners)
 
@@ -322,6 +337,7 @@ RULES: dict[str, Rule | AdminRule | OwnTokenRule] = {
     "ReviewService/List": _needs((READ, named(STORED)), (APPROVE, named(STORED))),
     "ReviewService/Get": _needs((READ, reviewed(_item_id)), (APPROVE, reviewed(_item_id))),
     "ReviewService/Resolve": _needs((READ, reviewed(_resolved)), (APPROVE, reviewed(_resolved))),
+    "ErasureService/Purge": _needs((ERASE, purged)),
     "AdminService/GetStats": AdminRule(_server),
     "AdminService/Verify": AdminRule(_server),
     "AdminService/Backup": AdminRule(_server),
@@ -334,5 +350,7 @@ RULES: dict[str, Rule | AdminRule | OwnTokenRule] = {
     "AdminService/ListTokens": AdminRule(_of_request),
     "AdminService/RevokeToken": AdminRule(_of_request),
     "AdminService/RotateKeys": AdminRule(_server),
+    "AdminService/GetReceipt": AdminRule(_of_request),
+    "AdminService/ListReceipts": AdminRule(_of_request),
     "TokenService/Exchange": OwnTokenRule(),
 }

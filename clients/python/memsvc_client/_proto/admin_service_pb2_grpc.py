@@ -95,6 +95,16 @@ class AdminServiceStub:
                 request_serializer=memsvc_dot_v1_dot_admin__service__pb2.RotateKeysRequest.SerializeToString,
                 response_deserializer=memsvc_dot_v1_dot_admin__service__pb2.RotateKeysResponse.FromString,
                 _registered_method=True)
+        self.GetReceipt = channel.unary_unary(
+                '/memsvc.v1.AdminService/GetReceipt',
+                request_serializer=memsvc_dot_v1_dot_admin__service__pb2.GetReceiptRequest.SerializeToString,
+                response_deserializer=memsvc_dot_v1_dot_admin__service__pb2.GetReceiptResponse.FromString,
+                _registered_method=True)
+        self.ListReceipts = channel.unary_unary(
+                '/memsvc.v1.AdminService/ListReceipts',
+                request_serializer=memsvc_dot_v1_dot_admin__service__pb2.ListReceiptsRequest.SerializeToString,
+                response_deserializer=memsvc_dot_v1_dot_admin__service__pb2.ListReceiptsResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer:
@@ -186,6 +196,20 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetReceipt(self, request, context):
+        """One receipt of a purge.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListReceipts(self, request, context):
+        """Receipts of a tenant's purges, newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -248,6 +272,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.RotateKeys,
                     request_deserializer=memsvc_dot_v1_dot_admin__service__pb2.RotateKeysRequest.FromString,
                     response_serializer=memsvc_dot_v1_dot_admin__service__pb2.RotateKeysResponse.SerializeToString,
+            ),
+            'GetReceipt': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetReceipt,
+                    request_deserializer=memsvc_dot_v1_dot_admin__service__pb2.GetReceiptRequest.FromString,
+                    response_serializer=memsvc_dot_v1_dot_admin__service__pb2.GetReceiptResponse.SerializeToString,
+            ),
+            'ListReceipts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListReceipts,
+                    request_deserializer=memsvc_dot_v1_dot_admin__service__pb2.ListReceiptsRequest.FromString,
+                    response_serializer=memsvc_dot_v1_dot_admin__service__pb2.ListReceiptsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -575,6 +609,60 @@ class AdminService:
             '/memsvc.v1.AdminService/RotateKeys',
             memsvc_dot_v1_dot_admin__service__pb2.RotateKeysRequest.SerializeToString,
             memsvc_dot_v1_dot_admin__service__pb2.RotateKeysResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetReceipt(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memsvc.v1.AdminService/GetReceipt',
+            memsvc_dot_v1_dot_admin__service__pb2.GetReceiptRequest.SerializeToString,
+            memsvc_dot_v1_dot_admin__service__pb2.GetReceiptResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListReceipts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memsvc.v1.AdminService/ListReceipts',
+            memsvc_dot_v1_dot_admin__service__pb2.ListReceiptsRequest.SerializeToString,
+            memsvc_dot_v1_dot_admin__service__pb2.ListReceiptsResponse.FromString,
             options,
             channel_credentials,
             insecure,
