@@ -26,6 +26,7 @@ from memsvc.errors import ConfigInvalid, InvalidArgument
 from memsvc.memory import audit, care, text_caches
 from memsvc.memory.access import AccessBook
 from memsvc.memory.arbiter import Arbiter, calibration_for
+from memsvc.memory.audit_book import AuditBook, Reads
 from memsvc.memory.audit_reader import AuditReader
 from memsvc.memory.care import ReindexJob
 from memsvc.memory.chat import ChatEndpoint, ChatSettings
@@ -235,6 +236,9 @@ class Service:
             content_max_bytes=settings.content_max_bytes,
             watch_streams_max=settings.watch_streams_max,
         )
+        self.audit_book = AuditBook(
+            self.engine, reads=Reads(settings.audit_reads), sample=settings.audit_sample, clock_us=now_us
+        )
         self.tokens = open_tokens(settings, self.engine, revoked=self.feed.wake_all)
         self.guard = Guard(
             self.tokens,
@@ -244,6 +248,7 @@ class Service:
                 timer_us=lambda: time.monotonic_ns() // 1000,
             ),
             Admission(random.random),
+            self.audit_book,
             token_required=settings.require_token or not is_loopback,
         )
         self.server = GrpcServer(
@@ -451,6 +456,7 @@ class Service:
             if head.sequence >= self.settings.preload_rows:
                 self.segments.get(head.namespace)
         self.access.start()
+        self.audit_book.start()
         self.tokens.register.start()
         self.schedule.start()
         self.sessions.start_sweeping()
@@ -502,6 +508,7 @@ class Service:
         self.sessions.close()
         self.schedule.close()
         self.access.close()
+        self.audit_book.close()
         self.tokens.register.close()
         self.segments.close()
         self.embedder.close()

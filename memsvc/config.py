@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -104,6 +105,10 @@ class Settings(BaseSettings):
     chat_model: str = Field("", description="Model that the endpoint is asked for.")
     chat_api_key: SecretStr = Field(SecretStr(""), description="Key of the endpoint.")
     chat_timeout_s: float = Field(8.0, gt=0, le=120, description="Time for one question, retries included.")
+    audit_reads: Literal["off", "sampled", "full"] = Field(
+        "sampled", description="Which reads the audit notes; those with an exchanged token always."
+    )
+    audit_sample: int = Field(100, ge=1, le=1_000_000, description="A sampled audit notes one read of so many.")
     hf_endpoint: str = Field("", description="Hub that `memsvc model pull` asks; empty: huggingface.co.")
 
 

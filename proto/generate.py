@@ -24,6 +24,7 @@ SERVER_DIR = Path("memsvc/v1")
 CLIENT_DIR = Path("clients/python/memsvc_client/_proto")
 CLIENT_PROTOS = (
     "admin_service",
+    "audit_service",
     "memory",
     "memory_service",
     "context",

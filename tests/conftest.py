@@ -25,7 +25,9 @@ from memsvc.v1 import memory_service_pb2_grpc as rpc
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A started service on a free port, closed at the end."""
-    running = Service(Settings(data_dir=tmp_path_factory.mktemp("service"), listen="127.0.0.1:0"))
+    # Without sampled reads: tests that share the server compare whole chains.
+    settings = Settings(data_dir=tmp_path_factory.mktemp("service"), listen="127.0.0.1:0", audit_reads="off")
+    running = Service(settings)
     try:
         running.start()
         yield running

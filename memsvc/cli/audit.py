@@ -405,6 +405,11 @@ def _tree(answer: apb.AuditServiceWhyResponse) -> Tree:
         node = changes.add(Text(printable(f"{_time(change.time)} {what} by {change.actor or 'unknown'}{reason}")))
         for name, value in _message(change.evidence).items():
             _leaf(node, name, value_text(value))
+    if answer.reads:
+        reads = tree.add("shown")
+        for entry in answer.reads:
+            sampled = f" ({entry.detail})" if entry.detail else ""
+            reads.add(Text(printable(f"{_time(entry.entry_time)} to {entry.actor} by {entry.call}{sampled}")))
     return tree
 
 

@@ -179,8 +179,12 @@ def _records(txn: ReadTxn, segment: Segment, rows: list[tuple[int, float]]) -> l
     found = []
     for (_, cosine), memory in zip(rows, txn.get_many(segment.namespace, keys), strict=True):
         if memory is None:
+            head = txn.head(segment.namespace)
+            if head is None or head.sequence < segment.sequence:
+                continue  # the owner was purged meanwhile
             raise StoreCorrupt("a memory is indexed, not stored; run `memsvc verify`")
-        found.append((memory, cosine))
+        if memory.status != Status.PURGED:
+            found.append((memory, cosine))
     return found
 
 

@@ -197,7 +197,7 @@ class Erasure:
         found: dict[Namespace, None] = {}
         for i, memory_id in enumerate(memory_ids):
             check_memory_id(memory_id, f"memory_ids[{i}]")
-            holding = [name for name in reached_by(owners) if _holds(txn, name, memory_id)]
+            holding = [name for name in reached_by(owners) if permanent.is_there(txn, name, memory_id)]
             if not holding:
                 raise NotFound(f"no memory {memory_id} in the namespaces of the given owners", memory_id=memory_id)
             found.update(dict.fromkeys(holding))
@@ -321,10 +321,3 @@ class Erasure:
         receipts.put(txn, done)
         audit.purged(txn, done.tenant, done.receipt_id, done.hash, "", done.end_time_us, done.actor, done.call)
         return done
-
-
-def _holds(txn: ReadTxn, namespace: Namespace, memory_id: str) -> bool:
-    """Whether a memory, or an entry of the permanent store, is there."""
-    return txn.get(namespace, memory_id) is not None or (
-        txn.record(RecordTable.PERMANENT, namespace, memory_id) is not None
-    )

@@ -293,6 +293,8 @@ def _keys(segment: Segment, rows: NDArray[np.int64]) -> list[tuple[str, int]]:
 def _read(txn: ReadTxn, namespace: Namespace, keys: Sequence[tuple[str, int]]) -> Iterator[Memory]:
     for (memory_id, _), memory in zip(keys, txn.get_many(namespace, keys), strict=True):
         if memory is None:
+            if txn.head(namespace) is None:
+                return  # the owner was purged meanwhile
             raise StoreCorrupt(f"{memory_id} is indexed, not stored; run `memsvc verify`")
         yield memory
 

@@ -395,6 +395,13 @@ def _change_kind(stored: PermanentMemory) -> ChangeKind:
     return ChangeKind.FORGOTTEN if stored.status == Status.FORGOTTEN else ChangeKind.UPDATED
 
 
+def is_there(txn: ReadTxn, namespace: Namespace, memory_id: str) -> bool:
+    """Whether the namespace has a memory, or an entry of the permanent store, of this id."""
+    if txn.get(namespace, memory_id) is not None:
+        return True
+    return txn.record(RecordTable.PERMANENT, namespace, memory_id) is not None
+
+
 def erase(txn: WriteTxn, namespace: Namespace, memory_ids: Iterable[str]) -> int:
     """Removes these entries, and those that were proposed from these memories, with all of their versions; returns how
     many. The caller calls `Permanent.forget` after the commit.

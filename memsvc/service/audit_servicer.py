@@ -20,12 +20,14 @@ from memsvc.memory.listing import page_size
 from memsvc.memory.owners import DEFAULT_TENANT, Owners
 from memsvc.memory.waiting import Viewer
 from memsvc.memory.why import Why
-from memsvc.model import AuditEntry, AuditKind, Memory, Namespace
+from memsvc.model import AuditEntry, AuditKind, Layer, Memory, Namespace
 from memsvc.service import convert
+from memsvc.service.auth.principal import CALLER, Right
 from memsvc.service.calls import answers, named, reached, still_wanted, viewer
 from memsvc.v1 import audit_service_pb2 as apb
 from memsvc.v1 import audit_service_pb2_grpc as rpc
 
+READS_SHOWN = 20
 AskWhy = Callable[[Sequence[Namespace], str, Viewer], Why]
 Remembered = Callable[[Sequence[Memory], int], list[tuple[Memory, float]]]
 
@@ -94,7 +96,19 @@ class AuditServicer(rpc.AuditServiceServicer):
                 )
                 for one in found.related
             ],
+            reads=self._reads(memory, context),
         )
+
+    def _reads(self, memory: Memory, context: grpc.ServicerContext) -> list[apb.AuditEntry]:
+        """The newest reads of a memory that the audit has, for who may read the audit there."""
+        caller, name = CALLER.get(), memory.namespace
+        if not all(caller.may(Right.AUDIT, name.scope, layer) for layer in Layer):
+            return []
+        condition = AuditFilter(kinds=(AuditKind.READ,), memory_id=memory.memory_id)
+        page, _ = self._reader.query(
+            [name], condition, newest_first=True, size=READS_SHOWN, page_token="", still_wanted=still_wanted(context)
+        )
+        return [entry_message(name, entry) for _, entry in page]
 
     def _all_of(self, request: apb.AuditServiceVerifyRequest) -> list[Namespace]:
         owners = convert.owners(request.owners)

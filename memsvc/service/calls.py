@@ -41,9 +41,12 @@ def answers(method: F) -> F:
     @functools.wraps(method)
     def call(self: Any, request: Message, context: grpc.ServicerContext) -> Any:
         try:
-            with_caller = CALLER.set(caller_of(self.gate.enter(name, request, context)))
+            caller = caller_of(self.gate.enter(name, request, context))
+            with_caller = CALLER.set(caller)
             try:
-                return method(self, request, context)
+                answer = method(self, request, context)
+                self.gate.note(name, request, answer, caller)
+                return answer
             finally:
                 CALLER.reset(with_caller)
         except MemsvcError as error:

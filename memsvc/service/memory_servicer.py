@@ -327,9 +327,11 @@ class MemoryServicer(LearningCalls):
         """Streams changes; see the contract."""
         try:
             checked = self.gate.enter("Watch", request, context)
-            with closing(self._watch(request, context, viewer_of(caller_of(checked)))) as answers_of_watch:
+            caller = caller_of(checked)
+            with closing(self._watch(request, context, viewer_of(caller))) as answers_of_watch:
                 for answer in answers_of_watch:
                     self.gate.check_still(checked)  # a revoked token gets nothing more
+                    self.gate.note("Watch", request, answer, caller)
                     yield answer
         except MemsvcError as error:
             status.abort(context, error)

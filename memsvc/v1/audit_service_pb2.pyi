@@ -165,11 +165,13 @@ class RelatedMemory(_message.Message):
     def __init__(self, relation: _Optional[_Union[MemoryRelation, str]] = ..., memory_id: _Optional[str] = ..., status: _Optional[_Union[_memory_pb2.Status, str]] = ...) -> None: ...
 
 class AuditServiceWhyResponse(_message.Message):
-    __slots__ = ("memory", "changes", "related")
+    __slots__ = ("memory", "changes", "related", "reads")
     MEMORY_FIELD_NUMBER: _ClassVar[int]
     CHANGES_FIELD_NUMBER: _ClassVar[int]
     RELATED_FIELD_NUMBER: _ClassVar[int]
+    READS_FIELD_NUMBER: _ClassVar[int]
     memory: _memory_pb2.Memory
     changes: _containers.RepeatedCompositeFieldContainer[_memory_service_pb2.Change]
     related: _containers.RepeatedCompositeFieldContainer[RelatedMemory]
-    def __init__(self, memory: _Optional[_Union[_memory_pb2.Memory, _Mapping]] = ..., changes: _Optional[_Iterable[_Union[_memory_service_pb2.Change, _Mapping]]] = ..., related: _Optional[_Iterable[_Union[RelatedMemory, _Mapping]]] = ...) -> None: ...
+    reads: _containers.RepeatedCompositeFieldContainer[AuditEntry]
+    def __init__(self, memory: _Optional[_Union[_memory_pb2.Memory, _Mapping]] = ..., changes: _Optional[_Iterable[_Union[_memory_service_pb2.Change, _Mapping]]] = ..., related: _Optional[_Iterable[_Union[RelatedMemory, _Mapping]]] = ..., reads: _Optional[_Iterable[_Union[AuditEntry, _Mapping]]] = ...) -> None: ...

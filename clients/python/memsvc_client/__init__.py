@@ -4,6 +4,7 @@ import logging
 
 from .aio import AsyncMemoryClient
 from .aio_session import AsyncSession
+from .audit import AsyncAudit, Audit, AuditChain, AuditEntry, Why
 from .background import BackgroundRecall
 from .client import MemoryClient
 from .context import Context, ContextLine
@@ -47,6 +48,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Aborted",
     "AlreadyExists",
+    "AsyncAudit",
     "AsyncErasure",
     "AsyncEvents",
     "AsyncFacts",
@@ -55,6 +57,9 @@ __all__ = [
     "AsyncPermanent",
     "AsyncSession",
     "AsyncSkills",
+    "Audit",
+    "AuditChain",
+    "AuditEntry",
     "BackgroundRecall",
     "Cancelled",
     "Change",
@@ -111,5 +116,6 @@ __all__ = [
     "Unimplemented",
     "Unknown",
     "Verdict",
+    "Why",
     "WriteResult",
 ]

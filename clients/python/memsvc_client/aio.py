@@ -23,6 +23,7 @@ from ._proto import context_service_pb2_grpc as context_rpc
 from ._proto import memory_service_pb2 as spb
 from ._proto import memory_service_pb2_grpc as rpc
 from .aio_session import AsyncSession
+from .audit import AsyncAudit
 from .calls import forget_all_request, forget_request, history_pages, list_pages, query_of, update_request
 from .context import Context, Contexts
 from .core import Core, credentials
@@ -102,6 +103,7 @@ class AsyncMemoryClient:
         self.skills = AsyncSkills(self._core, self._call)
         self.permanent = AsyncPermanent(self._core, self._call)
         self.erasure = AsyncErasure(self._core, self._call)
+        self.audit = AsyncAudit(self._core, self._call)
         self.lifecycle = AsyncLifecycle(self._core, self._call)
 
     def _service(self, stub: Callable[[Any], Any]) -> Any:

@@ -24,6 +24,7 @@ from . import learning
 from ._proto import context_service_pb2_grpc as context_rpc
 from ._proto import memory_service_pb2 as spb
 from ._proto import memory_service_pb2_grpc as rpc
+from .audit import Audit
 from .background import BackgroundRecall
 from .calls import forget_all_request, forget_request, history_pages, list_pages, query_of, update_request
 from .context import Context, Contexts
@@ -50,8 +51,8 @@ T = TypeVar("T")
 class MemoryClient:
     """A memory service at one address, for one set of owners. Creating it does no I/O.
 
-    `facts`, `events`, `skills`, `permanent`, `erasure` and `lifecycle` hold further calls; see the classes of these
-    names.
+    `facts`, `events`, `skills`, `permanent`, `erasure`, `audit` and `lifecycle` hold further calls; see the classes
+    of these names.
     target: "HOST:PORT". timeout_s bounds a recall, write_timeout_s a mutation with its retries and every other call.
     token goes out as a bearer token, only over TLS or to loopback. cache_ttl_s and cache_entries bound the stored
     recall answers, recent_count the memories held for times without a server (0: none).
@@ -123,6 +124,7 @@ class MemoryClient:
         self.skills = Skills(self._core, self._call)
         self.permanent = Permanent(self._core, self._call)
         self.erasure = Erasure(self._core, self._call)
+        self.audit = Audit(self._core, self._call)
         self.lifecycle = Lifecycle(self._core, self._call)
 
     def _service(self, stub: Callable[[grpc.Channel], Any]) -> Any:

@@ -388,7 +388,7 @@ class Change(View[spb.Change]):
 
     @property
     def kind(self) -> str:
-        """created, updated, superseded or forgotten."""
+        """created, updated, superseded, forgotten or purged."""
         return enum_name(spb.ChangeKind, "CHANGE_KIND", self._pb.kind)
 
     @property

@@ -18,6 +18,7 @@ RESOURCES = {
     "skills": "Skills",
     "permanent": "Permanent",
     "erasure": "Erasure",
+    "audit": "Audit",
     "lifecycle": "Lifecycle",
 }
 

@@ -10,23 +10,27 @@ Rejected: a gRPC interceptor (a layer of handler objects on every call, and it s
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import grpc
 
 from memsvc.errors import PermissionDenied, TokenMissing, Unauthenticated
-from memsvc.memory.owners import Owners, check, namespace_for
+from memsvc.memory.audit_book import AuditBook
+from memsvc.memory.owners import DEFAULT_TENANT, Owners, check, namespace_for
 from memsvc.memory.places import Places
 from memsvc.model import Scope
 from memsvc.service import convert
 from memsvc.service.admission import HEAVY, Admission
-from memsvc.service.auth.principal import LOCAL, Caller
+from memsvc.service.auth.principal import ANY, LOCAL, Caller
 from memsvc.service.auth.rates import Rates
 from memsvc.service.auth.rules import RULES, AdminRule, OwnTokenRule, Rule, Whose, kind_of
 from memsvc.service.auth.tokens import Checked, Tokens
+from memsvc.service.shown import NOTED, named, shown
 
 HEADER = "authorization"
 _SCHEME = "bearer "
+_MISSING = ("right", "scope", "layer", "owner")  # of a refusal's metadata, what the audit keeps
 
 
 class Guard:
@@ -35,19 +39,27 @@ class Guard:
     """
 
     def __init__(
-        self, tokens: Tokens, places: Places, rates: Rates, admission: Admission, *, token_required: bool
+        self,
+        tokens: Tokens,
+        places: Places,
+        rates: Rates,
+        admission: Admission,
+        book: AuditBook,
+        *,
+        token_required: bool,
     ) -> None:
         self._tokens = tokens
         self._places = places
         self._rates = rates
         self.admission = admission
+        self.book = book
         self._token_required = token_required
 
     def gate(self, service: str) -> Gate:
         """What the calls of a service ask; `service` is its full name."""
         name = service.rpartition(".")[2] + "/"
         rows = {call.removeprefix(name): row for call, row in RULES.items() if call.startswith(name)}
-        return Gate(self, rows, frozenset(call.removeprefix(name) for call in HEAVY if call.startswith(name)))
+        return Gate(self, name, rows, frozenset(call.removeprefix(name) for call in HEAVY if call.startswith(name)))
 
     def checked(self, context: grpc.ServicerContext) -> Checked | None:
         """The call's token; None for the local caller. Raises Unauthenticated and its kin."""
@@ -106,11 +118,27 @@ class Guard:
 class Gate:
     """A guard with one service's rows, by the name of the call."""
 
-    def __init__(self, guard: Guard, rows: dict[str, Rule | AdminRule | OwnTokenRule], heavy: frozenset[str]) -> None:
+    def __init__(
+        self, guard: Guard, service: str, rows: dict[str, Rule | AdminRule | OwnTokenRule], heavy: frozenset[str]
+    ) -> None:
         self.check_still = guard.check_still
         self._guard = guard
+        self._service = service
         self._rows = rows
         self._heavy = heavy
+        self._noted = frozenset(call.removeprefix(service) for call in NOTED if call.startswith(service))
+
+    def note(self, call: str, request: Any, answer: Any, caller: Caller) -> None:
+        """For the audit: what an answer shows, and to whom."""
+        if call in self._noted:
+            principal = caller.principal
+            self._guard.book.read(
+                caller.actor,
+                self._service + call,
+                functools.partial(shown, answer),
+                functools.partial(named, request),
+                always=principal is not None and bool(principal.act),
+            )
 
     def enter(self, call: str, request: Any, context: grpc.ServicerContext) -> Checked | None:
         """The call's token, after the row of the call was applied. Raises Overloaded, Unauthenticated, RateLimited,
@@ -122,8 +150,23 @@ class Gate:
         if checked is not None:
             self._guard.count(self._rows.get(call), checked)
         convert.refuse_unknown(request)
-        self._guard.allow(self._rows.get(call), caller_of(checked), request)
+        caller = caller_of(checked)
+        try:
+            self._guard.allow(self._rows.get(call), caller, request)
+        except PermissionDenied as error:
+            self._note_denied(call, request, caller, error)
+            raise
         return checked
+
+    def _note_denied(self, call: str, request: Any, caller: Caller, error: PermissionDenied) -> None:
+        if caller.principal is None:
+            return
+        missing = " ".join(f"{name}={error.metadata[name]}" for name in _MISSING if name in error.metadata)
+        tenant = caller.principal.tenant
+        names = named(request) if "owners" in request.DESCRIPTOR.fields_by_name else ()
+        self._guard.book.denied(
+            DEFAULT_TENANT if tenant == ANY else tenant, caller.actor, self._service + call, missing, names
+        )
 
 
 def caller_of(checked: Checked | None) -> Caller:
