@@ -195,7 +195,11 @@ class World:
         )
 
     def request(self, name, who):
-        return self._filled(self.wire.methods[name].input_type, who, name)
+        request = self._filled(self.wire.methods[name].input_type, who, name)
+        if name == "MemoryService/Forget":  # by id, or by conditions
+            for field in ("memory_ids",) if request.all else ("scopes", "filter"):
+                request.ClearField(field)
+        return request
 
     def _filled(self, descriptor, who, name):
         message = descriptor._concrete_class()
@@ -219,7 +223,7 @@ class World:
             "owners": lambda: self._owners(who, 0.9 if "SessionService" in name else 0.25),
             "scope": lambda: chance.choice([0, 0, *Scope]),
             "scopes": lambda: chance.sample(list(Scope), chance.choice([0, 1, 1, 2])),
-            "memory_id": lambda: self._id(self.entry_ids if "Permanent" in name else self.memory_ids, who),
+            "memory_id": lambda: self._memory_id(name, who),
             "item_id": lambda: self._id(self.memory_ids, who),
             "memory_ids": lambda: [self._id(self.memory_ids, who) for _ in range(chance.choice([0, 1, 1, 2]))],
             "decisions": lambda: [
@@ -270,6 +274,14 @@ class World:
         some = self.chance.sample(ids, 30)
         own = [one for one in some if may(trusted(who), Right.READ, *spread(*self.place(one)))]
         return self.chance.choice(own or some)
+
+    def _memory_id(self, name, who):
+        """An entry of the permanent store for its calls, but an ordinary memory to propose; those that can make one
+        get none half of the time."""
+        if name in ("PermanentService/Propose", "PermanentService/Put") and self.chance.random() < 0.5:
+            return None
+        of_entries = "PermanentService" in name and not name.endswith("/Propose")
+        return self._id(self.entry_ids if of_entries else self.memory_ids, who)
 
     def _options(self, kind):
         options = kind._concrete_class(filter=self._value_of_filter(), scopes=self.chance.sample(list(Scope), 1))
