@@ -93,6 +93,7 @@ class Arbiter:
 
     def prepare(self, memories: Sequence[Memory], vectors: NDArray[np.float32], now_us: int) -> list[Near]:
         """What stands near each of the memories now; vectors: (n, dim) float32."""
+        erasures = self._segments.erasures
         looks: dict[Namespace, _Look | None] = {}
         rows: list[tuple[int, _Look, list[tuple[int, float]]]] = []
         nears = [Near([], 0)] * len(memories)
@@ -108,8 +109,22 @@ class Arbiter:
         if rows:
             with self._engine.read() as txn:
                 for at, look, found in rows:
-                    nears[at] = Near(_records(txn, look.segment, found), look.sequence)
+                    nears[at] = Near(self._records(txn, look.segment, found, erasures), look.sequence)
         return nears
+
+    def _records(
+        self, txn: ReadTxn, segment: Segment, rows: list[tuple[int, float]], erasures: int
+    ) -> list[tuple[Memory, float]]:
+        """The memories of the rows with their cosines, without what was purged since `erasures` was read."""
+        versions = segment.columns.version
+        keys = [(segment.memory_id(row), int(versions[row])) for row, _ in rows]
+        found = []
+        for (_, cosine), memory in zip(rows, txn.get_many(segment.namespace, keys), strict=True):
+            if memory is None and not self._segments.purged_since(erasures):
+                raise StoreCorrupt("a memory is indexed, not stored; run `memsvc verify`")
+            if memory is not None and memory.status != Status.PURGED:
+                found.append((memory, cosine))
+        return found
 
     def docket(self, txn: ReadTxn, model_id: str, nears: Sequence[Near], memories: Sequence[Memory]) -> Docket:
         """For the transaction that writes the memories which `prepare` was asked about."""
@@ -171,21 +186,6 @@ def _best(rows: NDArray[np.int64], cosines: NDArray[np.float32]) -> dict[int, fl
     """The NEAREST of rows with their cosines, best first."""
     best = np.argsort(-cosines)[:NEAREST]
     return dict(zip(rows[best].tolist(), cosines[best].tolist(), strict=True))
-
-
-def _records(txn: ReadTxn, segment: Segment, rows: list[tuple[int, float]]) -> list[tuple[Memory, float]]:
-    versions = segment.columns.version
-    keys = [(segment.memory_id(row), int(versions[row])) for row, _ in rows]
-    found = []
-    for (_, cosine), memory in zip(rows, txn.get_many(segment.namespace, keys), strict=True):
-        if memory is None:
-            head = txn.head(segment.namespace)
-            if head is None or head.sequence < segment.sequence:
-                continue  # the owner was purged meanwhile
-            raise StoreCorrupt("a memory is indexed, not stored; run `memsvc verify`")
-        if memory.status != Status.PURGED:
-            found.append((memory, cosine))
-    return found
 
 
 class _Window:

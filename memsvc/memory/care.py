@@ -21,7 +21,7 @@ import numpy as np
 
 from memsvc.errors import InvalidArgument, MemsvcError
 from memsvc.memory.reindex import Reindexer, stored_model
-from memsvc.model import RECALLABLE
+from memsvc.model import RECALLABLE, Namespace
 from memsvc.retrieval.embedder import Embedder
 from memsvc.retrieval.segment import OPEN_SEQ
 from memsvc.retrieval.segments import SegmentStore
@@ -75,9 +75,20 @@ def verify(engine: Engine, segments: SegmentStore) -> Iterator[VerifyProblem]:
     """The store's own checks, then each namespace's segment against the store."""
     yield from engine.verify()
     with engine.read() as txn:
-        heads = list(txn.heads())
-    for head in heads:
-        yield from _verify_segment(engine, segments, head)
+        namespaces = [head.namespace for head in txn.heads()]
+    for namespace in namespaces:
+        yield from _checked(engine, segments, namespace)
+
+
+def _checked(engine: Engine, segments: SegmentStore, namespace: Namespace) -> list[VerifyProblem]:
+    """What is wrong with a namespace's segment; what a purge beside the check makes look wrong is looked at again."""
+    while True:
+        erasures = segments.erasures
+        with engine.read() as txn:
+            head = txn.head(namespace)
+        problems = [] if head is None else list(_verify_segment(engine, segments, head))
+        if not problems or not segments.purged_since(erasures):
+            return problems
 
 
 def verify_store(engine: Engine, segments_directory: Path) -> Iterator[VerifyProblem]:

@@ -253,7 +253,8 @@ class Erasure:
         with self._paused():
             if not receipt.memory_ids:
                 receipt = self._drop_sessions(receipt)
-            self._engine.write(lambda txn: self._erase(txn, receipt), on_commit=self._follow)
+            with self._segments.erasing():
+                self._engine.write(lambda txn: self._erase(txn, receipt), on_commit=self._follow)
             for namespace in namespaces:
                 self._segments.wipe(namespace)
             self._engine.rewrite()

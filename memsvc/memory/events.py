@@ -35,6 +35,7 @@ from memsvc.model import (
     Memory,
     MemoryType,
     Namespace,
+    Status,
     TimeSpan,
     effective_status,
 )
@@ -125,17 +126,19 @@ class Events:
         """
         _check(query)
         after = _after(page_token, newest_first)
+        erasures = self._segments.erasures
         with self._transactions.engine.read() as txn:
             streams = [
-                self._matching(txn, namespace, query, after, newest_first, still_wanted) for namespace in namespaces
+                self._matching(txn, namespace, query, after, newest_first, still_wanted, erasures)
+                for namespace in namespaces
             ]
             found: list[Memory] = []
             for memory in heapq.merge(*streams, key=_place, reverse=newest_first):
                 if len(found) == size:
                     token = page_tokens.encode(_list_of(newest_first), *_place(found[-1]))
-                    return self._linked(txn, found), token
+                    return self._linked(txn, found, erasures), token
                 found.append(memory)
-            return self._linked(txn, found), ""
+            return self._linked(txn, found, erasures), ""
 
     def _matching(
         self,
@@ -145,17 +148,19 @@ class Events:
         after: tuple[int, str] | None,
         newest_first: bool,
         still_wanted: Callable[[], bool],
+        erasures: int,
     ) -> Iterator[Memory]:
         """The events of a namespace that match, in order, behind `after`."""
         segment = self._segments.get(namespace)
         if segment is None:
             return
-        keys = _candidates(segment, query, self._transactions.clock_us(), after, newest_first)
+        row_count = _rows_of(txn, segment)
+        keys = _candidates(segment, row_count, query, self._transactions.clock_us(), after, newest_first)
         test = _Test(query)
         for start in range(0, len(keys), READ_CHUNK):
             if not still_wanted():
                 raise Cancelled("the caller is gone")
-            for memory in _read(txn, namespace, keys[start : start + READ_CHUNK]):
+            for memory in self._read(txn, namespace, keys[start : start + READ_CHUNK], erasures):
                 place = _place(memory)
                 if after is not None and (place >= after if newest_first else place <= after):
                     continue
@@ -178,6 +183,7 @@ class Events:
         Where conditions leave too few of the best, what else matches them follows, newest first and with score 0.
         """
         _check(query)
+        erasures = self._segments.erasures
         narrowed = query != EventQuery(occur_time=query.occur_time)
         answer = self._recaller.recall(
             RecallRequest(
@@ -200,25 +206,39 @@ class Events:
         with self._transactions.engine.read() as txn:
             return [
                 msgspec.structs.replace(found, score=scores.get(found.memory.memory_id, 0.0))
-                for found in self._linked(txn, best)
+                for found in self._linked(txn, best, erasures)
             ]
 
     # -- links ---------------------------------------------------------------------------------------------------
 
-    def _linked(self, txn: ReadTxn, memories: Sequence[Memory]) -> list[FoundEvent]:
-        return [FoundEvent(memory, self._causes(txn, memory), self._consequences(txn, memory)) for memory in memories]
+    def _linked(self, txn: ReadTxn, memories: Sequence[Memory], erasures: int) -> list[FoundEvent]:
+        return [
+            FoundEvent(memory, self._causes(txn, memory), self._consequences(txn, memory, erasures))
+            for memory in memories
+        ]
 
     def _causes(self, txn: ReadTxn, memory: Memory) -> tuple[Memory, ...]:
         ids = memory.event.caused_by if memory.event is not None else ()
         causes = txn.get_many(memory.namespace, [(cause, 0) for cause in dict.fromkeys(ids)])
         return self._in_order(cause for cause in causes if cause is not None)
 
-    def _consequences(self, txn: ReadTxn, memory: Memory) -> tuple[Memory, ...]:
+    def _consequences(self, txn: ReadTxn, memory: Memory, erasures: int) -> tuple[Memory, ...]:
         segment = self._segments.get(memory.namespace)
         if segment is None:
             return ()
         rows = segment.standing_rows(KEY_CAUSE, memory.memory_id, LINKS_MAX)
-        return self._in_order(_read(txn, memory.namespace, _keys(segment, rows)))
+        rows = rows[rows < _rows_of(txn, segment)]
+        return self._in_order(self._read(txn, memory.namespace, _keys(segment, rows), erasures))
+
+    def _read(
+        self, txn: ReadTxn, namespace: Namespace, keys: Sequence[tuple[str, int]], erasures: int
+    ) -> Iterator[Memory]:
+        """The memories of the keys, without what was purged since `erasures` was read."""
+        for (memory_id, _), memory in zip(keys, txn.get_many(namespace, keys), strict=True):
+            if memory is None and not self._segments.purged_since(erasures):
+                raise StoreCorrupt(f"{memory_id} is indexed, not stored; run `memsvc verify`")
+            if memory is not None and memory.status != Status.PURGED:
+                yield memory
 
     def _in_order(self, memories: Any) -> tuple[Memory, ...]:
         now_us = self._transactions.clock_us()
@@ -250,14 +270,27 @@ def _check(query: EventQuery) -> None:
         raise InvalidArgument("payload: a condition names no field", field="payload.field")
 
 
+def _rows_of(txn: ReadTxn, segment: Segment) -> int:
+    """Rows that the transaction sees: the segment may have got more since it began."""
+    head = txn.head(segment.namespace)
+    return 0 if head is None else min(segment.rows, head.sequence)
+
+
 def _candidates(
-    segment: Segment, query: EventQuery, now_us: int, after: tuple[int, str] | None, newest_first: bool
+    segment: Segment,
+    row_count: int,
+    query: EventQuery,
+    now_us: int,
+    after: tuple[int, str] | None,
+    newest_first: bool,
 ) -> list[tuple[str, int]]:
-    """(id, version) of the standing events that may match, in order of (occur time, id), from the place `after` on."""
+    """(id, version) of the events that may match and stood at `row_count`, in order of (occur time, id), from the place
+    `after` on.
+    """
     texts = [query.mentions, query.participant, *(value for _, value in query.payload if isinstance(value, str))]
     terms = list(dict.fromkeys(term for text in texts for term in required_terms(text)))
     with segment.lock:
-        row_count, columns = segment.rows, segment.columns
+        columns = segment.columns
     rows = segment.rows_with(terms, row_count) if terms else np.arange(row_count)
     if query.event_types:
         rows = rows[segment.any_keyword(KEY_EVENT, query.event_types, row_count)[rows]]
@@ -288,15 +321,6 @@ def _sorted(segment: Segment, rows: NDArray[np.int64], newest_first: bool) -> ND
 def _keys(segment: Segment, rows: NDArray[np.int64]) -> list[tuple[str, int]]:
     versions = segment.columns.version
     return [(segment.memory_id(row), int(versions[row])) for row in rows.tolist()]
-
-
-def _read(txn: ReadTxn, namespace: Namespace, keys: Sequence[tuple[str, int]]) -> Iterator[Memory]:
-    for (memory_id, _), memory in zip(keys, txn.get_many(namespace, keys), strict=True):
-        if memory is None:
-            if txn.head(namespace) is None:
-                return  # the owner was purged meanwhile
-            raise StoreCorrupt(f"{memory_id} is indexed, not stored; run `memsvc verify`")
-        yield memory
 
 
 class _Test:

@@ -128,10 +128,10 @@ class Recaller:
         _check(request)
         timings = Timings()
         degraded: list[Degraded] = []
+        erasures = self._segments.erasures
         segments = self._segments_for(request, started, degraded)
         self._fence(request, segments)
         planned = self._timer_s()
-        erasures = self._segments.erasures
         vector = self._vector(request, started, timings, degraded)
         embedded = self._timer_s()
         now_us = self._clock_us()
@@ -239,7 +239,7 @@ class Recaller:
                     keys = [(found[i].memory_id, found[i].version) for i in indexes]
                     for i, memory in zip(indexes, txn.get_many(namespace, keys), strict=True):
                         if memory is None or memory.status == Status.PURGED:
-                            if erasures != self._segments.erasures:
+                            if self._segments.purged_since(erasures):
                                 continue
                             raise StoreCorrupt(f"{found[i].memory_id} is indexed, not stored; run `memsvc verify`")
                         self._remember(found[i], memory)

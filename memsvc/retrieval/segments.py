@@ -16,7 +16,8 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -66,7 +67,8 @@ class SegmentStore:
         self._saved_at: dict[Namespace, int] = {}
         self._absent: set[Namespace] = set()  # asked for and not in the store; a commit takes one out again
         self._births = 0
-        self.erasures = 0
+        self.erasures = 0  # how often something was purged; see `purged_since`
+        self._erasing = 0
         self._saving = threading.Lock()
         self.on_load: Callable[[Segment], None] = lambda _segment: None  # before a loaded segment is searched
         self._wake = threading.Event()
@@ -206,9 +208,29 @@ class SegmentStore:
         if changes:
             self._wake.set()
 
+    @contextmanager
+    def erasing(self) -> Iterator[None]:
+        """Stands around the transaction of a purge and its `forget`: what it removed is gone from the store before the
+        segments are.
+        """
+        with self._lock:
+            self._erasing += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.erasures += 1
+                self._erasing -= 1
+
+    def purged_since(self, erasures: int) -> bool:
+        """Whether anything was purged since `erasures` was read, which must be before the segment was asked for and
+        before the transaction began. Ask after the read: then a row without a record is no damage.
+        """
+        return self._erasing > 0 or erasures != self.erasures  # in this order: `erasing` ends in the other
+
     def forget(self, namespaces: Iterable[Namespace]) -> None:
         """Drops the loaded segments of namespaces whose past changed in the store; call it on the writer's thread,
-        after the commit. A search that has one still may find what is gone: `erasures` grows, so that it can tell.
+        after the commit, inside `erasing`. A search that has one still may find what is gone: see `purged_since`.
         """
         with self._lock:
             self.erasures += 1
